@@ -1,0 +1,605 @@
+//! What a shaper's futures sleep on: tokio's timer, the timer thread, or a manual clock.
+
+mod alarm;
+mod alarms;
+#[cfg_attr(not(feature = "tokio"), path = "no_runtime.rs")]
+mod runtime;
+#[cfg(test)]
+mod test_wakers;
+mod thread;
+mod wake_list;
+
+pub(crate) use self::alarms::{AlarmKey, Alarms};
+pub(crate) use self::wake_list::WakeList;
+
+use self::alarm::Alarm;
+use self::runtime::RuntimeSleep;
+#[cfg(not(feature = "tokio"))]
+use crate::clock::StdClock as RuntimeClock;
+#[cfg(feature = "tokio")]
+use crate::clock::TokioClock as RuntimeClock;
+use crate::clock::{Clock, ManualClock, StdClock};
+use crate::time::Nanos;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A clock, together with the way to be woken by it.
+#[derive(Clone, Debug)]
+pub(crate) enum Timer {
+    /// tokio's clock and timer inside a runtime that has them, else the monotonic clock and the timer thread.
+    Runtime,
+    /// A clock that is moved by hand and wakes whoever is due.
+    Manual(ManualClock),
+}
+
+impl Timer {
+    #[inline]
+    pub(crate) fn now(&self) -> Nanos {
+        match self {
+            Self::Runtime => RuntimeClock.now(),
+            Self::Manual(clock) => clock.now(),
+        }
+    }
+}
+
+pin_project! {
+    /// A sleep that can be set again and again, in whatever runtime it is polled. Dropping it leaves nothing behind.
+    #[derive(Debug)]
+    pub(crate) struct Sleep {
+        // Set on a manual clock, or with the timer thread where the runtime offers no timer.
+        alarm: Option<SetAlarm>,
+        #[pin]
+        runtime: RuntimeSleep,
+    }
+}
+
+/// An alarm and the instant of the timer's clock for which it was set.
+#[derive(Debug)]
+struct SetAlarm {
+    until: Nanos,
+    alarm: Alarm,
+}
+
+/// How long a sleep waits at least that rang before its clock was there.
+///
+/// It happens only where the clock and what rings are not in step, such as a paused clock in a runtime without timers.
+const OUT_OF_STEP: Duration = Duration::from_millis(1);
+
+impl Sleep {
+    pub(crate) const fn new() -> Self {
+        Self { alarm: None, runtime: RuntimeSleep::Unarmed }
+    }
+
+    /// Is ready when the clock of `timer` has reached `until`, else wakes the task when it does. [`Nanos::MAX`] is never
+    /// reached. One sleep is always polled with the same timer.
+    pub(crate) fn poll_until(self: Pin<&mut Self>, timer: &Timer, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+        if until == Nanos::MAX {
+            self.disarm();
+            return Poll::Pending;
+        }
+        match timer {
+            Timer::Runtime => self.poll_runtime(until, cx),
+            Timer::Manual(clock) => self.poll_manual(clock, until, cx),
+        }
+    }
+
+    fn disarm(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        *this.alarm = None;
+        this.runtime.set(RuntimeSleep::Unarmed);
+    }
+
+    fn poll_runtime(self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        let mut at = until;
+        loop {
+            let now = RuntimeClock.now();
+            if now >= until {
+                return Poll::Ready(());
+            }
+            match this.runtime.as_mut().poll(at, cx) {
+                Some(Poll::Pending) => {
+                    *this.alarm = None;
+                    return Poll::Pending;
+                }
+                // Seldom more than once: it is for the clock to say whether the time is there.
+                Some(Poll::Ready(())) => at = until.max(now.saturating_add(OUT_OF_STEP)),
+                None => return poll_thread(this.alarm, until, now, cx),
+            }
+        }
+    }
+
+    fn poll_manual(self: Pin<&mut Self>, clock: &ManualClock, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+        if clock.now() >= until {
+            return Poll::Ready(());
+        }
+        let set = self.project().alarm;
+        if set.as_ref().is_some_and(|set| set.until == until && set.alarm.keep_for(cx.waker())) {
+            return Poll::Pending;
+        }
+        // The old one is taken back first; the clock may have got there meanwhile, and then there is no new one.
+        *set = None;
+        match Alarm::on_clock(clock, until, cx.waker().clone()) {
+            Some(alarm) => *set = Some(SetAlarm { until, alarm }),
+            None => return Poll::Ready(()),
+        }
+        Poll::Pending
+    }
+}
+
+/// Waits with the timer thread, `now` and `until` being instants of the runtime's clock.
+fn poll_thread(set: &mut Option<SetAlarm>, until: Nanos, now: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+    let mut wait = until.saturating_since(now);
+    if let Some(set) = set.as_ref().filter(|set| set.until == until) {
+        if set.alarm.keep_for(cx.waker()) {
+            return Poll::Pending;
+        }
+        wait = wait.max(OUT_OF_STEP);
+    }
+    *set = None;
+    // The thread's clock has another origin, and a paused one another pace: what they share is the span to wait.
+    let at = StdClock.now().saturating_add(wait);
+    *set = Some(SetAlarm { until, alarm: Alarm::on_thread(&thread::SHARED, at, cx.waker().clone()) });
+    Poll::Pending
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "the numbers are small")]
+mod tests {
+    use super::test_wakers::{Count, Log, PanicOnWake, Unpark};
+    use super::*;
+    use std::future::{Future, poll_fn};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Wake, Waker};
+
+    /// Polls `sleep` once.
+    fn poll(sleep: Pin<&mut Sleep>, timer: &Timer, until: Nanos, waker: &Waker) -> Poll<()> {
+        sleep.poll_until(timer, until, &mut Context::from_waker(waker))
+    }
+
+    /// Sleeps until `until`, and counts the polls that it takes.
+    async fn sleep_until(timer: &Timer, until: Nanos) -> u32 {
+        let mut sleep = pin!(Sleep::new());
+        let mut polls = 0;
+        poll_fn(|cx| {
+            polls += 1;
+            sleep.as_mut().poll_until(timer, until, cx)
+        })
+        .await;
+        polls
+    }
+
+    /// Runs `future` on this thread, outside any runtime.
+    fn block_on<F: Future>(future: F) -> F::Output {
+        let (mut future, unpark) = (pin!(future), Unpark::new());
+        loop {
+            match future.as_mut().poll(&mut Context::from_waker(&unpark.waker())) {
+                Poll::Ready(output) => return output,
+                Poll::Pending => unpark.wait(),
+            }
+        }
+    }
+
+    fn soon(timer: &Timer) -> Nanos {
+        timer.now().saturating_add(Duration::from_millis(2))
+    }
+
+    #[test]
+    fn a_sleep_can_go_to_any_thread() {
+        fn is<T: Send + Sync>() {}
+        is::<Sleep>();
+        is::<Timer>();
+    }
+
+    mod manual {
+        use super::*;
+
+        fn at(now: u64) -> (ManualClock, Timer) {
+            let clock = ManualClock::at(now);
+            (clock.clone(), Timer::Manual(clock))
+        }
+
+        fn is_unset(clock: &ManualClock) -> bool {
+            clock.with_alarms(|alarms| alarms.is_empty())
+        }
+
+        #[test]
+        fn a_sleep_ends_at_its_instant_and_not_before() {
+            let (clock, timer) = at(0);
+            let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+            let until = Nanos::new(10);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_pending());
+            clock.set(9_u64);
+            assert_eq!(count.get(), 0);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_pending());
+            clock.advance(Duration::from_nanos(1));
+            assert_eq!(count.get(), 1);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_ready());
+        }
+
+        #[test]
+        fn a_time_that_is_there_needs_no_alarm() {
+            let (clock, timer) = at(10);
+            for until in [0, 9, 10] {
+                assert!(poll(pin!(Sleep::new()), &timer, Nanos::new(until), Waker::noop()).is_ready());
+            }
+            assert!(is_unset(&clock));
+        }
+
+        #[test]
+        fn the_last_instant_is_never_reached_and_sets_no_alarm() {
+            let (clock, timer) = at(0);
+            let mut sleep = pin!(Sleep::new());
+            assert!(poll(sleep.as_mut(), &timer, Nanos::new(5), Waker::noop()).is_pending());
+            assert!(poll(sleep.as_mut(), &timer, Nanos::MAX, Waker::noop()).is_pending());
+            assert!(is_unset(&clock));
+            clock.set(Nanos::MAX);
+            assert!(poll(sleep.as_mut(), &timer, Nanos::MAX, Waker::noop()).is_pending());
+        }
+
+        #[test]
+        fn a_dropped_sleep_takes_its_alarm_along() {
+            let (clock, timer) = at(0);
+            {
+                assert!(poll(pin!(Sleep::new()), &timer, Nanos::new(5), Waker::noop()).is_pending());
+            }
+            assert!(is_unset(&clock));
+        }
+
+        #[test]
+        fn another_instant_takes_the_place_of_the_one_before() {
+            let (clock, timer) = at(0);
+            let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+            for until in [20, 10, 30] {
+                assert!(poll(sleep.as_mut(), &timer, Nanos::new(until), &count.waker()).is_pending());
+            }
+            clock.set(29_u64);
+            assert_eq!(count.get(), 0);
+            clock.set(30_u64);
+            assert_eq!(count.get(), 1);
+        }
+
+        #[test]
+        fn the_waker_of_the_last_poll_is_woken() {
+            let (clock, timer) = at(0);
+            let (first, last, mut sleep) = (Count::new(), Count::new(), pin!(Sleep::new()));
+            assert!(poll(sleep.as_mut(), &timer, Nanos::new(5), &first.waker()).is_pending());
+            assert!(poll(sleep.as_mut(), &timer, Nanos::new(5), &last.waker()).is_pending());
+            clock.set(5_u64);
+            assert_eq!((first.get(), last.get()), (0, 1));
+        }
+
+        #[test]
+        fn a_clock_set_back_wakes_again_when_it_comes_back() {
+            let (clock, timer) = at(0);
+            let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+            let until = Nanos::new(10);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_pending());
+            // Rung, and back before the poll: the poll sets the alarm anew.
+            clock.set(10_u64);
+            clock.set(3_u64);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_pending());
+            clock.set(10_u64);
+            assert_eq!(count.get(), 2);
+            assert!(poll(sleep.as_mut(), &timer, until, &count.waker()).is_ready());
+        }
+
+        #[test]
+        fn the_waits_that_are_due_are_woken_in_order() {
+            let (clock, timer) = at(0);
+            let (log, mut one, mut two, mut three) =
+                (Log::new(), pin!(Sleep::new()), pin!(Sleep::new()), pin!(Sleep::new()));
+            assert!(poll(two.as_mut(), &timer, Nanos::new(2), &log.waker("two")).is_pending());
+            assert!(poll(three.as_mut(), &timer, Nanos::new(3), &log.waker("three")).is_pending());
+            assert!(poll(one.as_mut(), &timer, Nanos::new(1), &log.waker("one")).is_pending());
+            clock.set(2_u64);
+            assert_eq!(log.get(), ["one", "two"]);
+        }
+
+        #[test]
+        fn a_waker_that_panics_does_not_keep_the_others_from_being_woken() {
+            let (clock, timer) = at(0);
+            let (count, mut one, mut two) = (Count::new(), pin!(Sleep::new()), pin!(Sleep::new()));
+            assert!(poll(one.as_mut(), &timer, Nanos::new(1), &PanicOnWake::waker()).is_pending());
+            assert!(poll(two.as_mut(), &timer, Nanos::new(1), &count.waker()).is_pending());
+            assert!(catch_unwind(AssertUnwindSafe(|| clock.set(1_u64))).is_err());
+            assert_eq!((count.get(), clock.now()), (1, Nanos::new(1)));
+        }
+
+        /// Moves its clock when it is woken and when it is dropped: a deadlock if the clock's lock is held then.
+        struct Mover(ManualClock);
+
+        impl Wake for Mover {
+            fn wake(self: Arc<Self>) {
+                self.0.advance(Duration::from_nanos(1));
+            }
+        }
+
+        impl Drop for Mover {
+            fn drop(&mut self) {
+                self.0.advance(Duration::from_nanos(1));
+            }
+        }
+
+        #[test]
+        fn wakers_are_woken_and_dropped_outside_the_lock() {
+            let (clock, timer) = at(0);
+            let mover = || Waker::from(Arc::new(Mover(clock.clone())));
+            let until = Nanos::from_secs(1);
+            {
+                let mut sleep = pin!(Sleep::new());
+                // Replaced: the alarm drops the last handle of the first waker. Then the sleep that of the second.
+                assert!(poll(sleep.as_mut(), &timer, until, &mover()).is_pending());
+                assert!(poll(sleep.as_mut(), &timer, until, &mover()).is_pending());
+                assert_eq!(clock.now(), Nanos::new(1));
+            }
+            assert_eq!(clock.now(), Nanos::new(2));
+            assert!(poll(pin!(Sleep::new()), &timer, Nanos::ZERO, Waker::noop()).is_ready());
+            let mut sleep = pin!(Sleep::new());
+            assert!(poll(sleep.as_mut(), &timer, until, &mover()).is_pending());
+            clock.set(until);
+            assert_eq!(clock.now(), Nanos::new(1_000_000_002));
+            assert!(clock.set_alarm(until, mover()).is_none());
+        }
+
+        #[test]
+        fn a_move_in_another_thread_is_never_missed() {
+            for _ in 0..1_000 {
+                let (clock, timer) = at(0);
+                let mover = std::thread::spawn(move || clock.set(1_u64));
+                block_on(sleep_until(&timer, Nanos::new(1)));
+                mover.join().unwrap();
+            }
+        }
+    }
+
+    /// The timer thread, for waits outside a runtime.
+    mod outside {
+        use super::*;
+
+        const TIMER: Timer = Timer::Runtime;
+
+        #[test]
+        fn a_sleep_ends_when_its_time_is_there() {
+            let until = soon(&TIMER);
+            assert!(block_on(sleep_until(&TIMER, until)) >= 2);
+            assert!(TIMER.now() >= until);
+        }
+
+        #[test]
+        fn a_dropped_sleep_takes_its_alarm_along() {
+            let count = Count::new();
+            let waker = count.waker();
+            let mut far = Box::pin(Sleep::new());
+            let until = TIMER.now().saturating_add(Duration::from_secs(100 * 365 * 24 * 60 * 60));
+            assert!(poll(far.as_mut(), &TIMER, until, &waker).is_pending());
+            assert_eq!(Arc::strong_count(&count), 3);
+            drop(far);
+            assert_eq!(Arc::strong_count(&count), 2);
+        }
+
+        #[test]
+        fn far_instants_are_ordinary_ones() {
+            let mut sleep = pin!(Sleep::new());
+            for until in [Nanos::new(u64::MAX - 1), Nanos::from_secs(1 << 34), soon(&TIMER)] {
+                assert!(poll(sleep.as_mut(), &TIMER, until, Waker::noop()).is_pending());
+            }
+            assert!(poll(sleep.as_mut(), &TIMER, Nanos::MAX, Waker::noop()).is_pending());
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    mod in_tokio {
+        use super::*;
+        use std::cell::Cell;
+        use std::sync::Once;
+        use tokio::runtime::{Builder, Runtime};
+
+        const TIMER: Timer = Timer::Runtime;
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+        fn paused() -> Runtime {
+            Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+        }
+
+        fn without_timers() -> Runtime {
+            Builder::new_current_thread().build().unwrap()
+        }
+
+        /// Polls `sleep` once in `runtime`.
+        fn poll_in(runtime: &Runtime, sleep: Pin<&mut Sleep>, until: Nanos) -> Poll<()> {
+            let _in_runtime = runtime.enter();
+            poll(sleep, &TIMER, until, Waker::noop())
+        }
+
+        /// Counts the panics of this thread from here on, contained ones too.
+        fn count_panics() -> impl Fn() -> u32 {
+            thread_local!(static PANICS: Cell<u32> = const { Cell::new(0) });
+            static HOOK: Once = Once::new();
+            HOOK.call_once(|| {
+                let report = std::panic::take_hook();
+                std::panic::set_hook(Box::new(move |info| {
+                    PANICS.set(PANICS.get() + 1);
+                    report(info);
+                }));
+            });
+            PANICS.set(0);
+            || PANICS.get()
+        }
+
+        #[test]
+        fn a_sleep_ends_on_the_next_whole_millisecond_of_a_paused_clock() {
+            for (nanos, ends_at) in
+                [(1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2), (3_600_000_000_000, 3_600_000)]
+            {
+                paused().block_on(async {
+                    let start = TIMER.now();
+                    assert_eq!(sleep_until(&TIMER, start.saturating_add(Duration::from_nanos(nanos))).await, 2);
+                    assert_eq!(TIMER.now().saturating_since(start), Duration::from_millis(ends_at));
+                });
+            }
+        }
+
+        #[test]
+        fn an_advance_wakes_it() {
+            paused().block_on(async {
+                let until = TIMER.now().saturating_add(Duration::from_secs(1));
+                let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+                assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_pending());
+                tokio::time::advance(Duration::from_nanos(999_999_999)).await;
+                assert_eq!(count.get(), 0);
+                assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_pending());
+                tokio::time::advance(Duration::from_nanos(1)).await;
+                tokio::task::yield_now().await;
+                assert_eq!(count.get(), 1);
+                assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_ready());
+            });
+        }
+
+        #[test]
+        fn another_instant_takes_the_place_of_the_one_before() {
+            paused().block_on(async {
+                let start = TIMER.now();
+                let mut sleep = pin!(Sleep::new());
+                for millis in [20, 10, 30] {
+                    let until = start.saturating_add(Duration::from_millis(millis));
+                    assert!(poll(sleep.as_mut(), &TIMER, until, Waker::noop()).is_pending());
+                }
+                poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, start.saturating_add(Duration::from_millis(30)), cx))
+                    .await;
+                assert_eq!(TIMER.now().saturating_since(start), Duration::from_millis(30));
+                // And it can be set again after its end.
+                poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, start.saturating_add(Duration::from_millis(40)), cx))
+                    .await;
+                assert_eq!(TIMER.now().saturating_since(start), Duration::from_millis(40));
+            });
+        }
+
+        #[test]
+        fn years_are_waited_for() {
+            for years in [1, 3, 5, 100] {
+                paused().block_on(async {
+                    let start = TIMER.now();
+                    sleep_until(&TIMER, start.saturating_add(years * YEAR)).await;
+                    assert_eq!(TIMER.now().saturating_since(start), years * YEAR);
+                });
+            }
+        }
+
+        #[test]
+        fn the_ends_of_time_set_no_trap() {
+            paused().block_on(async {
+                let mut sleep = pin!(Sleep::new());
+                for until in [u64::MAX - 1, u64::MAX, u64::MAX - 2] {
+                    assert!(poll(sleep.as_mut(), &TIMER, Nanos::new(until), Waker::noop()).is_pending());
+                }
+                assert!(poll(sleep.as_mut(), &TIMER, Nanos::ZERO, Waker::noop()).is_ready());
+            });
+        }
+
+        #[test]
+        fn a_sleep_goes_on_in_another_runtime() {
+            let (one, two) = (paused(), paused());
+            let mut sleep = pin!(Sleep::new());
+            let until = two.block_on(async { TIMER.now() }).saturating_add(Duration::from_secs(1));
+            assert!(poll_in(&one, sleep.as_mut(), until).is_pending());
+            two.block_on(poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, until, cx)));
+            assert!(two.block_on(async { TIMER.now() }) >= until);
+            assert!(poll_in(&one, sleep.as_mut(), until).is_pending());
+        }
+
+        #[test]
+        fn a_sleep_outlives_its_runtime() {
+            let (one, two) = (paused(), paused());
+            let mut sleep = pin!(Sleep::new());
+            let until = two.block_on(async { TIMER.now() }).saturating_add(Duration::from_secs(1));
+            assert!(poll_in(&one, sleep.as_mut(), until).is_pending());
+            drop(one);
+            two.block_on(poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, until, cx)));
+            // And one that is armed in a runtime that is gone is dropped without a sound.
+            assert!(poll_in(&two, sleep.as_mut(), until.saturating_add(YEAR)).is_pending());
+            drop(two);
+        }
+
+        #[test]
+        fn a_sleep_that_leaves_its_runtime_goes_on_outside() {
+            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let mut sleep = pin!(Sleep::new());
+            let until = soon(&TIMER);
+            assert!(poll_in(&runtime, sleep.as_mut(), until).is_pending());
+            block_on(poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, until, cx)));
+            assert!(TIMER.now() >= until);
+        }
+
+        #[test]
+        fn a_sleep_goes_on_after_the_shutdown_of_the_current_runtime() {
+            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let handle = runtime.handle().clone();
+            let (mut armed, until) = (pin!(Sleep::new()), soon(&TIMER));
+            assert!(poll_in(&runtime, armed.as_mut(), until).is_pending());
+            drop(runtime);
+            let _in_runtime = handle.enter();
+            block_on(poll_fn(|cx| armed.as_mut().poll_until(&TIMER, until, cx)));
+            assert!(TIMER.now() >= until);
+            block_on(sleep_until(&TIMER, soon(&TIMER)));
+        }
+
+        #[test]
+        fn a_runtime_without_timers_uses_the_thread() {
+            let panics = count_panics();
+            let runtime = without_timers();
+            for _ in 0..3 {
+                runtime.block_on(async {
+                    let until = soon(&TIMER);
+                    sleep_until(&TIMER, until).await;
+                    assert!(TIMER.now() >= until);
+                });
+            }
+            assert_eq!(panics(), 1);
+        }
+
+        #[test]
+        fn a_sleep_asks_a_runtime_without_timers_once() {
+            let panics = count_panics();
+            let (one, two) = (without_timers(), without_timers());
+            let mut sleeps = [pin!(Sleep::new()), pin!(Sleep::new())];
+            let until = TIMER.now().saturating_add(YEAR);
+            for _ in 0..3 {
+                assert!(poll_in(&one, sleeps[0].as_mut(), until).is_pending());
+                assert!(poll_in(&two, sleeps[1].as_mut(), until).is_pending());
+            }
+            assert_eq!(panics(), 2);
+        }
+
+        #[test]
+        fn a_paused_clock_without_timers_is_not_polled_without_a_rest() {
+            let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+            let (count, mut sleep) = (Unpark::new(), pin!(Sleep::new()));
+            let _in_runtime = runtime.enter();
+            let until = TIMER.now().saturating_add(Duration::from_nanos(1));
+            let start = StdClock.now();
+            for _ in 0..4 {
+                assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_pending());
+                count.wait();
+            }
+            // The clock stands, so the wait does not end; after the first ring each one takes a millisecond.
+            assert!(StdClock.now().saturating_since(start) >= 3 * OUT_OF_STEP);
+            runtime.block_on(tokio::time::advance(Duration::from_nanos(1)));
+            assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_ready());
+        }
+
+        #[test]
+        fn a_multi_threaded_runtime_wakes_on_its_own_clock() {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+            runtime.block_on(async {
+                let until = soon(&TIMER);
+                sleep_until(&TIMER, until).await;
+                assert!(TIMER.now() >= until);
+            });
+        }
+    }
+}
