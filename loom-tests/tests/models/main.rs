@@ -1,0 +1,1 @@
+//! Loom models: a file a subject, one invariant a model.

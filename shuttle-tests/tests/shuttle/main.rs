@@ -1,0 +1,1 @@
+//! Randomised schedules over the word and the shaper.

@@ -1,0 +1,109 @@
+//! The token bucket: GCRA in one word.
+
+use std::convert::Infallible;
+
+use super::gcra::{self, Left, Rate};
+use super::{Algorithm, sealed};
+use crate::cell::Cell;
+use crate::interval::Interval;
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// The law of [`TokenBucket`](crate::TokenBucket): in every span of length W at most `burst + rate * W` permits.
+///
+/// It is kept by the generic cell rate algorithm (ITU-T I.371): one theoretical arrival time in one atomic word.
+#[derive(Debug)]
+pub struct Gcra {
+    cell: Cell,
+}
+
+impl Algorithm for Gcra {}
+
+impl sealed::Algorithm for Gcra {
+    fn start(quota: Quota, initial: Option<u64>, now: impl FnOnce() -> Nanos) -> Self {
+        let burst = quota.policing_burst();
+        let interval = Interval::fit(&quota, burst, burst);
+        let (rate, tat) = match initial {
+            None => (Rate::new(interval, burst), 0),
+            Some(permits) => Left::permits(permits, now()).start(interval, burst),
+        };
+        Self { cell: Cell::new(quota, &rate, gcra::first_field(tat)) }
+    }
+
+    fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        loop {
+            let (word, rate) = self.cell.load();
+            match rate.admit(word.time(), now, n).map(gcra::field) {
+                // Unlimited costs nothing, and writes nothing.
+                Some(Some(time)) if time == word.time() => {
+                    if self.cell.still(word) {
+                        return Ok(());
+                    }
+                }
+                Some(Some(time)) => {
+                    if self.cell.exchange(word, word.with_time(time)).is_ok() {
+                        return Ok(());
+                    }
+                }
+                Some(None) => return self.admit_and_rebase(n, now),
+                None => {
+                    if self.cell.still(word) {
+                        return Err(rate.refusal(word.time(), now, n));
+                    }
+                }
+            }
+        }
+    }
+
+    fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        self.look(|rate, tat| match rate.admit(tat, now, n) {
+            None if n > 0 => Err(rate.refusal(tat, now, n)),
+            _ => Ok(()),
+        })
+    }
+
+    fn snapshot(&self, now: Nanos) -> Snapshot {
+        self.look(|rate, tat| rate.snapshot(tat, now))
+    }
+
+    fn set_quota(&self, quota: Quota, now: Nanos) {
+        let burst = quota.policing_burst();
+        let interval = Interval::fit(&quota, burst, burst);
+        let Ok(()) = self.cell.replace(Some(quota), |word, rate| {
+            let (next, tat) = rate.left(word.time(), now, rate.capacity).start(interval, burst);
+            Ok::<_, Infallible>((next, word.with_time(gcra::first_field(tat))))
+        });
+    }
+
+    fn quota(&self) -> Quota {
+        self.cell.quota()
+    }
+}
+
+impl Gcra {
+    /// Grants and moves the origin in one exchange, so that the move changes no answer.
+    #[cold]
+    fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        self.cell.replace(None, |word, rate| {
+            let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
+            let (rate, tat) = rate.rebased(tat, now);
+            Ok((rate, word.with_time(gcra::first_field(tat))))
+        })
+    }
+
+    /// Answers from one consistent reading, without a write.
+    fn look<R>(&self, answer: impl Fn(&Rate, u64) -> R) -> R {
+        loop {
+            let (word, rate) = self.cell.load();
+            let answer = answer(&rate, word.time());
+            if self.cell.still(word) {
+                return answer;
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The generic cell rate algorithm: pure arithmetic on whole ticks, no atomics and no clock.
+//!
+//! One number is the whole bucket: the *theoretical arrival time* (TAT), the instant at which it would be full again. A
+//! request of n at `now` starts from base = max(TAT, now) and is admitted if base + n*T <= now + burst*T, where T is the
+//! emission interval; the sum is the new TAT (ITU-T Recommendation I.371, annex A, the virtual scheduling form; burst*T is
+//! its T + tau). From this follows the law, for grants in the order in which they took effect and any times:
+//! `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`, since each grant puts TAT at least n*T beyond both the old TAT and
+//! `now`, and never beyond `now + burst*T`.
+//!
+//! # Bounds
+//!
+//! Ticks are `i128` here. A time of 64 bits times at most 2^30 ticks a nanosecond stays below 2^94, n*T below 2^64 * 2^58,
+//! and a TAT in a word below 2^59, so that no sum or product below can leave 127 bits.
+#![expect(clippy::arithmetic_side_effects, reason = "bounded, see the module's docs")]
+
+use std::time::Duration;
+
+use crate::interval::{FIELD_BITS, Interval};
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// Ticks of one version of the quota, since its origin. Negative before it.
+pub(crate) type Ticks = i128;
+
+/// One version of a quota as its words count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) interval: Interval,
+    /// burst * T: the debt at which nothing is left.
+    pub(crate) capacity: u64,
+    /// Where the ticks are counted from.
+    pub(crate) origin: Nanos,
+}
+
+/// What is left of one version of a quota when another follows it: permits and the instant, both as exact fractions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// What is left, in ticks of the old quota; negative if more is owed than the bucket holds.
+    ticks: Ticks,
+    /// T of the old quota.
+    cost: u64,
+    /// The instant from which the new quota counts, whole nanoseconds.
+    since: Nanos,
+    /// The rest of that instant: `rest / per` of a nanosecond.
+    rest: u64,
+    per: u64,
+}
+
+impl Rate {
+    /// A full bucket at time 0.
+    pub(crate) fn new(interval: Interval, burst: u64) -> Self {
+        // `Interval::fit` has bounded the product.
+        Self { interval, capacity: interval.ticks.saturating_mul(burst), origin: Nanos::ZERO }
+    }
+
+    /// The tick that `now` lies in.
+    pub(crate) fn at(&self, now: Nanos) -> Ticks {
+        let since = Ticks::from(now.get()) - Ticks::from(self.origin.get());
+        (since * Ticks::from(self.interval.mul)) >> self.interval.shift
+    }
+
+    /// The tick from which a grant from rest at `now` counts. See [`Interval::round_up`].
+    pub(crate) fn starts_at(&self, now: Nanos) -> Ticks {
+        let floor = self.at(now);
+        let since = Ticks::from(now.get()) - Ticks::from(self.origin.get());
+        let up = self.interval.round_up && self.interval.shift > 0 && since != floor << self.interval.shift;
+        floor + Ticks::from(up)
+    }
+
+    /// n*T.
+    pub(crate) fn cost(&self, n: u64) -> Ticks {
+        Ticks::from(n) * Ticks::from(self.interval.ticks)
+    }
+
+    /// The TAT after a grant of `n` at `now`, or `None` if the bucket does not hold as many.
+    pub(crate) fn admit(&self, tat: u64, now: Nanos, n: u64) -> Option<Ticks> {
+        let (tat, cost, at) = (Ticks::from(tat), self.cost(n), self.at(now));
+        if tat.max(at) + cost > at + Ticks::from(self.capacity) {
+            return None;
+        }
+        Some(tat.max(self.starts_at(now)) + cost)
+    }
+
+    /// What to answer where [`admit`](Self::admit) gave `None`.
+    #[cold]
+    pub(crate) fn refusal(&self, tat: u64, now: Nanos, n: u64) -> Refused {
+        let capacity = self.burst();
+        if n > capacity {
+            return Refused::ExceedsCapacity { asked: n, capacity };
+        }
+        let remaining = self.remaining(tat, now);
+        // From here on n*T <= capacity, so the bucket must be in debt: it will do when that has fallen to capacity - n*T.
+        match self.until(Ticks::from(tat) + self.cost(n) - Ticks::from(self.capacity), now) {
+            Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
+            None => Refused::Never { asked: n, remaining },
+        }
+    }
+
+    /// The largest n that would be admitted at `now`.
+    pub(crate) fn remaining(&self, tat: u64, now: Nanos) -> u64 {
+        let debt = (Ticks::from(tat) - self.at(now)).max(0);
+        let left = u64::try_from(Ticks::from(self.capacity) - debt).unwrap_or(0);
+        left.checked_div(self.interval.ticks).unwrap_or(u64::MAX)
+    }
+
+    /// The burst; everything if unlimited.
+    pub(crate) fn burst(&self) -> u64 {
+        self.capacity.checked_div(self.interval.ticks).unwrap_or(u64::MAX)
+    }
+
+    /// The time from `now` to the first nanosecond that lies in tick `tick` or later; `None` if time brings no ticks.
+    /// [`Duration::MAX`] stands for more than that.
+    pub(crate) fn until(&self, tick: Ticks, now: Nanos) -> Option<Duration> {
+        if tick <= self.at(now) {
+            return Some(Duration::ZERO);
+        }
+        if self.interval.mul == 0 {
+            return None;
+        }
+        let Some(wait) = self.nanos_at(tick).map(|at| at - Ticks::from(now.get())) else { return Some(Duration::MAX) };
+        let nanos_per_second = 1_000_000_000;
+        let secs = u64::try_from(wait / nanos_per_second);
+        let nanos = u32::try_from(wait % nanos_per_second);
+        Some(secs.ok().zip(nanos.ok()).map_or(Duration::MAX, |(secs, nanos)| Duration::new(secs, nanos)))
+    }
+
+    /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks.
+    fn nanos_at(&self, tick: Ticks) -> Option<Ticks> {
+        let shift = u32::from(self.interval.shift);
+        // A tick is below 2^124 in size here, see the bounds; only a shift can leave the range.
+        if shift > 0 && tick.unsigned_abs().leading_zeros() <= shift + 2 {
+            return None;
+        }
+        let (ticks, mul) = (tick << shift, Ticks::from(self.interval.mul));
+        let whole = ticks.checked_div_euclid(mul)? + Ticks::from(ticks.checked_rem_euclid(mul)? > 0);
+        Some(Ticks::from(self.origin.get()) + whole)
+    }
+
+    /// The first instant that lies in tick `tick` or later: [`Nanos::MAX`] if it is never, or beyond 584 years.
+    pub(crate) fn instant(&self, tick: Ticks) -> Nanos {
+        if tick <= 0 && self.interval.mul == 0 {
+            return Nanos::ZERO;
+        }
+        self.nanos_at(tick).map_or(Nanos::MAX, |at| Nanos::new(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
+    }
+
+    /// The bucket at `now`, for a look.
+    pub(crate) fn snapshot(&self, tat: u64, now: Nanos) -> Snapshot {
+        let retry_after = if self.capacity == 0 && self.interval.ticks > 0 {
+            None
+        } else {
+            self.until(Ticks::from(tat) + self.cost(1) - Ticks::from(self.capacity), now)
+        };
+        Snapshot {
+            limit: self.burst(),
+            remaining: self.remaining(tat, now),
+            retry_after,
+            reset_after: self.until(Ticks::from(tat), now),
+        }
+    }
+
+    /// The same quota with its ticks counted from `now`, or from `first` if that is earlier, and `tat` in those ticks.
+    ///
+    /// Needed when the end of the time field comes near: at most once in nine years for whole nanoseconds, once a second for
+    /// the finest unit.
+    pub(crate) fn rebased(&self, tat: Ticks, now: Nanos) -> (Self, Ticks) {
+        let first = self.at(now).min(tat).max(0);
+        let shift = self.interval.shift;
+        let (mul, first_ns) = (Ticks::from(self.interval.mul), first << shift);
+        // A whole number of ticks and of nanoseconds, so that no instant moves.
+        let nanos = first_ns.checked_div(mul).unwrap_or(0);
+        let moved = (nanos * mul) >> shift;
+        let origin = Ticks::from(self.origin.get()) + nanos;
+        let origin = u64::try_from(origin).map_or(Nanos::MAX, Nanos::new);
+        (Self { origin, ..*self }, tat - moved)
+    }
+
+    /// What is left at `now`, to be carried to another quota. `deepest` is the deepest debt that this quota allows, in
+    /// ticks: the capacity, or more where a queue lets large requests pay afterwards.
+    ///
+    /// The instant is `max(now, tat - deepest)`, not `now`: a clock that was set back would otherwise be given the time
+    /// between twice.
+    pub(crate) fn left(&self, tat: u64, now: Nanos, deepest: u64) -> Left {
+        let (tat, capacity) = (Ticks::from(tat), Ticks::from(self.capacity));
+        let whole = |since, ticks| Left { ticks, cost: self.interval.ticks.max(1), since, rest: 0, per: 1 };
+        if self.interval.mul == 0 {
+            // Without a rate TAT counts permits; unlimited leaves nothing.
+            return whole(now.max(self.origin), if self.interval.ticks == 0 { 0 } else { capacity - tat });
+        }
+        let (at, earliest) = (self.at(now), tat - Ticks::from(deepest));
+        if at >= earliest {
+            return whole(now, capacity - (tat - at).max(0));
+        }
+        // A grant was made at that tick, so it is a time of 64 bits; it may lie before the origin.
+        let ticks = earliest << self.interval.shift;
+        let mul = Ticks::from(self.interval.mul);
+        let nanos = Ticks::from(self.origin.get()) + ticks.div_euclid(mul);
+        Left {
+            ticks: capacity - Ticks::from(deepest),
+            cost: self.interval.ticks,
+            since: u64::try_from(nanos.max(0)).map_or(Nanos::MAX, Nanos::new),
+            rest: u64::try_from(ticks.rem_euclid(mul)).unwrap_or(0),
+            per: u64::from(self.interval.mul),
+        }
+    }
+}
+
+impl Left {
+    /// `permits` that are there at `now`.
+    pub(crate) fn permits(permits: u64, now: Nanos) -> Self {
+        Self { ticks: Ticks::from(permits), cost: 1, since: now, rest: 0, per: 1 }
+    }
+
+    /// The debt, in permits rounded up, with which a quota of `burst` would start: never more than `burst` where no more is
+    /// owed than the old bucket held.
+    pub(crate) fn debt(&self, burst: u64) -> u64 {
+        let owed = Ticks::from(burst) * Ticks::from(self.cost) - self.ticks;
+        let cost = Ticks::from(self.cost);
+        u64::try_from((owed.max(0) + cost - 1) / cost).unwrap_or(u64::MAX)
+    }
+
+    /// Starts a quota with what is left of the one before: what is left stays left, cut to the new burst, the fraction
+    /// accrued included. The new TAT is rounded up to a whole tick, once.
+    pub(crate) fn start(&self, interval: Interval, burst: u64) -> (Rate, Ticks) {
+        let mut rate = Rate { origin: self.since, ..Rate::new(interval, burst) };
+        if interval.mul == 0 && self.rest > 0 {
+            rate.origin = self.since.saturating_add(Duration::from_nanos(1));
+        }
+        // The instant is a = rest * mul / (per * 2^shift) ticks after the origin; what is left is b = left * T' / T.
+        // TAT = ceil(a + capacity - b), or ceil(a) if b is cut to the capacity.
+        let (per, old_cost, shift) = (Ticks::from(self.per), Ticks::from(self.cost), u32::from(interval.shift));
+        let instant = Ticks::from(self.rest) * Ticks::from(interval.mul);
+        let (whole, rest) = if shift == 0 { (instant / per, instant % per) } else { (0, instant) };
+        if self.ticks >= Ticks::from(burst) * old_cost {
+            return (rate, whole + Ticks::from(rest > 0));
+        }
+        let left = self.ticks * rate.cost(1);
+        let (left_whole, left_rest) = (left.div_euclid(old_cost), left.rem_euclid(old_cost));
+        // The fractions rest / (per * 2^shift) and left_rest / old_cost decide on the last tick.
+        let unit = 1i128.checked_shl(shift).filter(|unit| *unit > 0).unwrap_or(Ticks::MAX);
+        let up = rest * old_cost > (left_rest * per).saturating_mul(unit);
+        (rate, whole + Ticks::from(rate.capacity) - left_whole + Ticks::from(up))
+    }
+}
+
+/// The TAT as the time field of a word holds it; `None` if it has left the field and the origin must move.
+pub(crate) fn field(tat: Ticks) -> Option<u64> {
+    u64::try_from(tat).ok().filter(|time| *time <= FIELD_END)
+}
+
+/// The TAT of a version that begins, which lies at most one capacity and a tick beyond the origin and so in the field.
+pub(crate) fn first_field(tat: Ticks) -> u64 {
+    field(tat).unwrap_or(FIELD_END)
+}
+
+const FIELD_END: u64 = (1 << FIELD_BITS) - 1;

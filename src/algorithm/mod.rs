@@ -1,0 +1,30 @@
+//! One file a law, and the trait behind which they stand.
+
+mod bucket;
+pub(crate) mod gcra;
+
+pub use bucket::Gcra;
+
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// A law that a [`Limiter`](crate::Limiter) can keep. Sealed: the crate's own laws implement it, and nothing else can.
+pub trait Algorithm: sealed::Algorithm {}
+
+pub(crate) mod sealed {
+    use super::{Nanos, Quota, Refused, Snapshot};
+
+    /// What a law has to answer. Every call takes the time; none of them blocks, but for a change of the quota that waits for
+    /// another one.
+    pub trait Algorithm {
+        /// A limiter that holds `initial` permits at `now` (the whole burst if `None`).
+        fn start(quota: Quota, initial: Option<u64>, now: impl FnOnce() -> Nanos) -> Self;
+        fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused>;
+        fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused>;
+        fn snapshot(&self, now: Nanos) -> Snapshot;
+        fn set_quota(&self, quota: Quota, now: Nanos);
+        fn quota(&self) -> Quota;
+    }
+}

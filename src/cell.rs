@@ -1,0 +1,156 @@
+//! The atomic cell: one word, and the ring of quotas that its versions name.
+
+use crossbeam_utils::CachePadded;
+
+use crate::algorithm::gcra::Rate;
+use crate::interval::Interval;
+use crate::quota::Quota;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::time::Nanos;
+use crate::word::{VERSIONS, Word};
+
+/// A word that is only ever exchanged, together with the quota under which it was written.
+///
+/// The word names a version, and each version has a set of its own in a ring. A set is written before a word names it, by
+/// one setter at a time, who holds the lock. Whoever decides loads the word, reads the set of its version and exchanges the
+/// word. Nobody waits for a setter: until its exchange, the old version counts.
+///
+/// # Why a decision never mixes two quotas
+///
+/// A set is rewritten only after the word has left its version, for the lap after.
+/// - A grant: if the exchange succeeds, the word was never replaced between load and exchange, so its set was not rewritten
+///   between them either, and what was read is that version's quota.
+/// - A refusal or a look writes nothing, so it loads the word once more ([`still`](Self::still)). If a rewritten field was
+///   read, the word that was replaced before the rewriting is seen replaced.
+///
+/// What remains possible: a thread that sleeps between its load and its exchange through exactly 8 changes of the quota (or
+/// a multiple), and finds the same time in the word to the tick, charges one request at the cost it read before.
+///
+/// # Ordering
+///
+/// - The exchange is `AcqRel` and loads of the word are `Acquire`: whoever sees a version sees its set as it was written
+///   before, and a setter that saw a grant rewrites no set that this grant still reads.
+/// - Fields of a set are stored with `Release` and loaded with `Acquire`: who reads a rewritten field also sees the word
+///   replaced, when it looks again.
+pub(crate) struct Cell {
+    hot: CachePadded<Hot>,
+    sets: [Set; VERSIONS],
+}
+
+/// What is written: by itself on its cache lines, so that grants don't take the sets or a neighbour along.
+struct Hot {
+    word: AtomicU64,
+    setter: Mutex<Quota>,
+}
+
+/// One version of the quota.
+#[derive(Default)]
+struct Set {
+    /// The fields of [`Interval`] other than T: `mul | shift << 32 | round_up << 40`.
+    scale: AtomicU64,
+    cost: AtomicU64,
+    capacity: AtomicU64,
+    origin: AtomicU64,
+}
+
+impl Set {
+    fn store(&self, rate: &Rate) {
+        let Interval { mul, shift, ticks, round_up } = rate.interval;
+        let scale = u64::from(mul) | u64::from(shift) << 32 | u64::from(round_up) << 40;
+        // Release: pairs with the Acquire in `load`; see the type.
+        self.scale.store(scale, Ordering::Release);
+        self.cost.store(ticks, Ordering::Release);
+        self.capacity.store(rate.capacity, Ordering::Release);
+        self.origin.store(rate.origin.get(), Ordering::Release);
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the fields of scale have these widths")]
+    fn load(&self) -> Rate {
+        // Acquire: pairs with the Release in `store`; see the type.
+        let scale = self.scale.load(Ordering::Acquire);
+        Rate {
+            interval: Interval {
+                mul: scale as u32,
+                shift: (scale >> 32) as u8,
+                ticks: self.cost.load(Ordering::Acquire),
+                round_up: (scale >> 40) & 1 == 1,
+            },
+            capacity: self.capacity.load(Ordering::Acquire),
+            origin: Nanos::new(self.origin.load(Ordering::Acquire)),
+        }
+    }
+}
+
+impl Cell {
+    /// A cell of `quota`, kept as `rate`, whose word holds the TAT `time`.
+    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64) -> Self {
+        let sets: [Set; VERSIONS] = std::array::from_fn(|_| Set::default());
+        sets[0].store(rate);
+        let word = AtomicU64::new(Word::default().with_time(time).bits());
+        Self { hot: CachePadded::new(Hot { word, setter: Mutex::new(quota) }), sets }
+    }
+
+    /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
+    /// [`still`](Self::still) says yes afterwards.
+    pub(crate) fn load(&self) -> (Word, Rate) {
+        // Acquire: see the type.
+        let word = Word::from_bits(self.hot.word.load(Ordering::Acquire));
+        (word, self.rate(word))
+    }
+
+    /// The quota of a word that was just seen.
+    pub(crate) fn rate(&self, word: Word) -> Rate {
+        self.sets[word.version()].load()
+    }
+
+    /// Whether `word` is still the word, so that what was read of its quota since is true.
+    pub(crate) fn still(&self, word: Word) -> bool {
+        // Acquire: a field read before this load stays before it.
+        self.hot.word.load(Ordering::Acquire) == word.bits()
+    }
+
+    /// Replaces `seen` by `next`, or gives the word that stands there instead.
+    pub(crate) fn exchange(&self, seen: Word, next: Word) -> Result<(), Word> {
+        // AcqRel, Acquire: see the type.
+        match self.hot.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(actual) => Err(Word::from_bits(actual)),
+        }
+    }
+
+    /// Starts a new version: `next` makes its quota and its word (whose version is set here) from the word that it
+    /// replaces, again if that changes meanwhile. If `next` gives an error, nothing changes.
+    pub(crate) fn replace<E>(
+        &self,
+        quota: Option<Quota>,
+        mut next: impl FnMut(Word, Rate) -> Result<(Rate, Word), E>,
+    ) -> Result<(), E> {
+        // One setter at a time: while the lock is held the version stays, and only its time and flags may change.
+        let mut current = self.hot.setter.lock();
+        let (mut word, rate) = self.load();
+        loop {
+            let (next_rate, next_word) = next(word, rate)?;
+            self.sets[word.next_version()].store(&next_rate);
+            match self.exchange(word, next_word.with_next_version()) {
+                Ok(()) => break,
+                Err(actual) => word = actual,
+            }
+        }
+        if let Some(quota) = quota {
+            *current = quota;
+        }
+        Ok(())
+    }
+
+    /// The quota that was set last.
+    pub(crate) fn quota(&self) -> Quota {
+        *self.hot.setter.lock()
+    }
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (word, rate) = self.load();
+        f.debug_struct("Cell").field("word", &word).field("rate", &rate).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! The emission interval T in the unit of a word: chosen once, when a quota is put to use.
+
+use crate::quota::Quota;
+
+/// Width of the time field of a word.
+pub(crate) const FIELD_BITS: u32 = 59;
+
+/// The longest debt that a word may hold: half of its time field, so that the other half is left for time to pass.
+const LONGEST_DEBT: u128 = 1 << (FIELD_BITS - 1);
+
+/// The finest unit is 2^-29 ns: the field then still holds 2^30 ns, more than a second.
+const FINEST: i32 = -29;
+
+/// The largest den of an exact unit of 1/den ns, for the same reason: the field then still holds a second.
+const LARGEST_DEN: u128 = (1 << FIELD_BITS) / 1_000_000_000;
+
+/// T as a whole number of ticks, and what a tick is.
+///
+/// With T = num/den ns in lowest terms a tick is 1/den ns, so T, n*T and burst*T are whole numbers and nothing is ever
+/// rounded. Where that does not fit the word, a tick is the finest power of two of a nanosecond that does, and T is
+/// rounded up here, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    /// Ticks per nanosecond; 0 if time gives nothing (rate 0) or takes nothing (unlimited).
+    pub(crate) mul: u32,
+    /// A tick is 2^shift ns if that is longer than a nanosecond; then `mul` is 1.
+    pub(crate) shift: u8,
+    /// T in ticks: what one permit costs; 0 if unlimited.
+    pub(crate) ticks: u64,
+    /// Whether the instant of a grant from rest is rounded up to a tick (it is rounded down otherwise; both are the same
+    /// unless a tick is longer than a nanosecond).
+    pub(crate) round_up: bool,
+}
+
+impl Interval {
+    /// Chooses the unit for a debt of up to `span` permits, which is at most [`Quota::MAX_BURST`].
+    pub(crate) fn fit(quota: &Quota, burst: u64, span: u64) -> Self {
+        if quota.is_unlimited() {
+            return Self { mul: 0, shift: 0, ticks: 0, round_up: false };
+        }
+        if quota.permits() == 0 {
+            return Self { mul: 0, shift: 0, ticks: 1, round_up: false };
+        }
+        let exact = Exact::of(quota);
+        let fits = |ticks: u128| ticks.checked_mul(u128::from(span.max(1))).is_some_and(|debt| debt <= LONGEST_DEBT);
+        if exact.den <= LARGEST_DEN && fits(exact.num) {
+            return Self { mul: to_u32(exact.den), shift: 0, ticks: to_u64(exact.num), round_up: false };
+        }
+        // The search ends: as the unit grows T falls to two ticks at most, and twice the largest span fits.
+        let mut exponent = FINEST;
+        while !fits(exact.ticks(exponent, burst)) {
+            exponent = exponent.saturating_add(1);
+        }
+        Self {
+            mul: 1 << exponent.min(0).unsigned_abs(),
+            shift: u8::try_from(exponent.max(0)).unwrap_or(u8::MAX),
+            ticks: to_u64(exact.ticks(exponent, burst)),
+            round_up: burst <= 1,
+        }
+    }
+
+    /// By how many parts per billion, at most, 1/T is below the rate of `quota`.
+    pub(crate) fn loss_ppb(&self, quota: &Quota) -> u64 {
+        if self.mul == 0 {
+            return 0;
+        }
+        let Exact { num, den } = Exact::of(quota);
+        let kept = u128::from(self.ticks).checked_mul(den).and_then(|kept| {
+            let unit = 1u128.checked_shl(u32::from(self.shift))?;
+            kept.checked_mul(unit)
+        });
+        if num.checked_mul(u128::from(self.mul)) == kept && kept.is_some() {
+            return 0;
+        }
+        let ticks_too_long = if self.shift > 0 && !self.round_up { 2 * BILLION } else { BILLION };
+        ticks_too_long.div_ceil(self.ticks.max(1)).min(BILLION)
+    }
+}
+
+const BILLION: u64 = 1_000_000_000;
+
+/// T = num/den ns in lowest terms. `num` is below 2^94, `den` below 2^64.
+struct Exact {
+    num: u128,
+    den: u128,
+}
+
+impl Exact {
+    /// For a quota with a rate above 0.
+    fn of(quota: &Quota) -> Self {
+        let (period, permits) = (quota.period().as_nanos(), u128::from(quota.permits()).max(1));
+        let (mut a, mut b) = (period, permits);
+        while b != 0 {
+            (a, b) = (b, a.checked_rem(b).unwrap_or(0));
+        }
+        let divisor = a;
+        let divided = |value: u128| value.checked_div(divisor).unwrap_or(value);
+        Self { num: divided(period), den: divided(permits) }
+    }
+
+    /// T in units of 2^exponent ns, rounded up.
+    ///
+    /// A unit longer than a nanosecond also makes times coarse: a span between two grants may be read up to one unit, less
+    /// a nanosecond, too long. With a burst of 1 the instant of a grant is rounded up instead. With more, where the full
+    /// burst must pass at one instant, T is made that much longer, so that spans in order of time still keep the law.
+    fn ticks(&self, exponent: i32, burst: u64) -> u128 {
+        let size = exponent.unsigned_abs();
+        if exponent <= 0 {
+            return self.num.checked_shl(size).unwrap_or(u128::MAX).div_ceil(self.den);
+        }
+        let in_units = |num: u128| {
+            let rest = u128::from(num.trailing_zeros() < size && num != 0);
+            num.checked_shr(size).unwrap_or(0).saturating_add(rest).div_ceil(self.den)
+        };
+        if burst <= 1 {
+            in_units(self.num).max(1)
+        } else {
+            in_units(self.num.saturating_sub(self.den)).saturating_add(1)
+        }
+    }
+}
+
+// Nothing is cut below: `fit` has bounded every value. One beyond the bound would be the maximum, which refuses.
+
+fn to_u32(value: u128) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn to_u64(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,289 @@
+//! The limiter: a law, a clock, and the questions that can be asked.
+
+use std::fmt;
+
+use crate::algorithm::{Algorithm, Gcra};
+use crate::clock::{Clock, DefaultClock};
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
+///
+/// It starts full, refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
+///
+/// The law holds exactly, for any interleaving of threads and any times that they give: for grants in the order in which
+/// they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
+pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
+
+/// The leaky bucket as a meter: it leaks at the rate, each permit adds one, and what would overflow the burst is refused.
+///
+/// These are the decisions of the [`TokenBucket`], so it is another name for it. The leaky bucket as a *queue*, which makes
+/// callers wait and lets them leave at an even pace, is the [`Shaper`](crate::Shaper).
+pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
+
+/// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
+///
+/// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is
+/// deterministic: `..._at(.., now)`, where `now` is [`Nanos`], a `u64` of nanoseconds or a [`Duration`](std::time::Duration)
+/// since the clock's origin. Any `u64` is a valid time.
+///
+/// # Guarantees
+///
+/// - Never a permit more than the law allows, whatever threads, clocks and inputs do.
+/// - A request of n is admitted whole or not at all. A refused one changes nothing. n = 0 is always admitted, and free.
+/// - A clock that stands still or goes back admits nothing extra and loses nothing.
+/// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
+/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The one exception: the call
+///   that carries the word past the end of its time field (at the earliest after a second for the finest rates, after nine
+///   years for rates whose interval is whole nanoseconds) takes the lock of `set_quota`.
+///
+/// # Cost
+///
+/// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated, ever. A `TokenBucket` takes 384
+/// bytes where a cache line is padded to 128, and runs no thread and no timer.
+///
+/// # Memory ordering
+///
+/// A call that was admitted happens before every later admitted call that its permit delays; beyond that nothing is promised.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate::{Quota, TokenBucket};
+///
+/// let limiter = Arc::new(TokenBucket::new(Quota::per_second(100).burst(20)));
+/// limiter.try_acquire()?;
+/// limiter.try_acquire_n(4)?;
+/// # Ok::<(), tollgate::Refused>(())
+/// ```
+///
+/// With the time given, everything is deterministic:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, TokenBucket};
+///
+/// let bucket = TokenBucket::new(Quota::per_second(1).burst(3));
+/// let admitted = [0, 200, 400, 600, 1_500, 3_500, 3_600, 3_700]
+///     .map(|ms| bucket.try_acquire_at(Duration::from_millis(ms)).is_ok());
+/// assert_eq!(admitted, [true, true, true, false, true, true, true, false]);
+/// ```
+pub struct Limiter<A, C = DefaultClock> {
+    algorithm: A,
+    clock: C,
+}
+
+impl<A: Algorithm> Limiter<A> {
+    /// Makes a limiter at rest, the full burst there, on the [`DefaultClock`].
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self::with_clock(quota, DefaultClock)
+    }
+
+    /// Configures a limiter: the permits it starts with, and its clock.
+    pub fn builder(quota: Quota) -> LimiterBuilder<A> {
+        LimiterBuilder { quota, initial: None, clock: DefaultClock, law: std::marker::PhantomData }
+    }
+}
+
+impl<A: Algorithm, C: Clock> Limiter<A, C> {
+    /// Makes a limiter at rest on a clock of the caller's, such as a [`ManualClock`](crate::ManualClock) in tests.
+    #[must_use]
+    pub fn with_clock(quota: Quota, clock: C) -> Self {
+        Self { algorithm: A::start(quota, None, || Nanos::ZERO), clock }
+    }
+
+    /// Takes one permit, now or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] says why and when to come back: too soon, exceeds capacity (burst 0), or never (rate 0 and none left).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let logins = TokenBucket::new(Quota::per_minute(5));
+    /// match logins.try_acquire() {
+    ///     Ok(()) => println!("go on"),
+    ///     Err(refused) => println!("429, Retry-After: {:?}", refused.retry_after_secs()),
+    /// }
+    /// ```
+    pub fn try_acquire(&self) -> Result<(), Refused> {
+        self.try_acquire_n(1)
+    }
+
+    /// Takes `n` permits at once, or none. k calls for one cost what one call for k costs.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire). `n` above the burst is [`Refused::ExceedsCapacity`] and never a wait.
+    pub fn try_acquire_n(&self, n: u64) -> Result<(), Refused> {
+        self.try_acquire_n_at(n, self.clock.now())
+    }
+
+    /// [`try_acquire`](Self::try_acquire) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_at(&self, now: impl Into<Nanos>) -> Result<(), Refused> {
+        self.try_acquire_n_at(1, now)
+    }
+
+    /// [`try_acquire_n`](Self::try_acquire_n) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_n`](Self::try_acquire_n).
+    pub fn try_acquire_n_at(&self, n: u64, now: impl Into<Nanos>) -> Result<(), Refused> {
+        self.algorithm.try_acquire(n, now.into())
+    }
+
+    /// Tells what [`try_acquire_n`](Self::try_acquire_n) would answer, without taking anything and without a write.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_n`](Self::try_acquire_n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_hour(10));
+    /// assert!(bucket.peek(10).is_ok());
+    /// assert!(bucket.peek(11).is_err());
+    /// assert_eq!(bucket.available(), 10);
+    /// ```
+    pub fn peek(&self, n: u64) -> Result<(), Refused> {
+        self.peek_at(n, self.clock.now())
+    }
+
+    /// [`peek`](Self::peek) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_n`](Self::try_acquire_n).
+    pub fn peek_at(&self, n: u64, now: impl Into<Nanos>) -> Result<(), Refused> {
+        self.algorithm.peek(n, now.into())
+    }
+
+    /// The whole permits that are there now: the largest n that would be admitted. `u64::MAX` if unlimited.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        self.available_at(self.clock.now())
+    }
+
+    /// [`available`](Self::available) at a given time.
+    #[must_use]
+    pub fn available_at(&self, now: impl Into<Nanos>) -> u64 {
+        self.snapshot_at(now).remaining
+    }
+
+    /// Limit, remaining, and the times until one permit and until all of them are there: one consistent value.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot_at(self.clock.now())
+    }
+
+    /// [`snapshot`](Self::snapshot) at a given time.
+    #[must_use]
+    pub fn snapshot_at(&self, now: impl Into<Nanos>) -> Snapshot {
+        self.algorithm.snapshot(now.into())
+    }
+
+    /// Changes the quota of the live limiter. It carries permits, not time: what is left stays left, the fraction accrued
+    /// included, cut to the new burst. Nothing is credited for the time before at the new rate.
+    ///
+    /// - A larger burst starts with what was left, and fills at the new rate. A full bucket whose burst grows is not full.
+    /// - Setting the same quota again changes nothing.
+    /// - Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts empty.
+    /// - The new arrival time is rounded up to the unit of the new quota (a fraction of a nanosecond, as a rule), once.
+    ///
+    /// Decisions under way are by the old quota or by the new one, never by a mixture. Setters wait for each other; nobody
+    /// else waits for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_second(100).burst(10));
+    /// bucket.try_acquire_n_at(5, 0)?;
+    /// bucket.set_quota_at(Quota::per_second(1).burst(20), 0);
+    /// assert_eq!(bucket.available_at(0), 5);
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
+    pub fn set_quota(&self, quota: Quota) {
+        self.set_quota_at(quota, self.clock.now());
+    }
+
+    /// [`set_quota`](Self::set_quota) at a given time.
+    pub fn set_quota_at(&self, quota: Quota, now: impl Into<Nanos>) {
+        self.algorithm.set_quota(quota, now.into());
+    }
+
+    /// The quota that was set last.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.algorithm.quota()
+    }
+
+    /// The limiter's clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("algorithm", &self.algorithm).field("clock", &self.clock).finish()
+    }
+}
+
+/// Configures a [`Limiter`]. Made by [`Limiter::builder`].
+///
+/// # Examples
+///
+/// ```
+/// use tollgate::{ManualClock, Quota, TokenBucket};
+///
+/// let clock = ManualClock::new();
+/// let bucket = TokenBucket::builder(Quota::per_second(10)).initial(0).clock(clock.clone()).build();
+/// assert_eq!(bucket.available(), 0);
+/// clock.advance(std::time::Duration::from_millis(300));
+/// assert_eq!(bucket.available(), 3);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LimiterBuilder<A, C = DefaultClock> {
+    quota: Quota,
+    initial: Option<u64>,
+    clock: C,
+    law: std::marker::PhantomData<fn() -> A>,
+}
+
+impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
+    /// Sets how many permits are there when the limiter is built, instead of the full burst. More than the burst counts as
+    /// the burst. The time of building is read from the clock.
+    pub fn initial(self, permits: u64) -> Self {
+        Self { initial: Some(permits), ..self }
+    }
+
+    /// Sets the clock.
+    pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<A, D> {
+        LimiterBuilder { quota: self.quota, initial: self.initial, clock, law: self.law }
+    }
+
+    /// Builds the limiter.
+    #[must_use]
+    pub fn build(self) -> Limiter<A, C> {
+        Limiter { algorithm: A::start(self.quota, self.initial, || self.clock.now()), clock: self.clock }
+    }
+}

@@ -1,0 +1,93 @@
+//! How a shaper is configured.
+
+use std::time::Duration;
+
+use super::Shaper;
+use super::queue::{Queue, Settings};
+use crate::clock::ManualClock;
+use crate::quota::Quota;
+use crate::timer::Timer;
+
+/// Timers and schedulers are late by a millisecond or two as a rule and by five now and then; at 5 ms the configured rate is
+/// delivered in full.
+const CATCH_UP: Duration = Duration::from_millis(5);
+
+/// Configures a [`Shaper`]. Made by [`Shaper::builder`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, Shaper};
+///
+/// let shaper = Shaper::builder(Quota::per_second(100).burst(5))
+///     .queue(1_000)
+///     .max_n(50)
+///     .catch_up(Duration::from_millis(10))
+///     .build();
+/// assert_eq!(shaper.waiting(), 0);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ShaperBuilder {
+    quota: Quota,
+    settings: Settings,
+    initial: Option<u64>,
+    timer: Timer,
+}
+
+impl ShaperBuilder {
+    pub(super) fn new(quota: Quota) -> Self {
+        let settings = Settings { places: usize::MAX, max_n: None, catch_up: CATCH_UP };
+        Self { quota, settings, initial: None, timer: Timer::Runtime }
+    }
+
+    /// Sets how many callers may wait; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0: nobody
+    /// waits. Without it there is no bound.
+    pub fn queue(mut self, callers: usize) -> Self {
+        self.settings.places = callers;
+        self
+    }
+
+    /// Sets the largest n of one request, beyond the burst too; a larger one is refused with
+    /// [`Refused::ExceedsCapacity`](crate::Refused::ExceedsCapacity).
+    ///
+    /// Without it: the larger of the burst and the permits per period. With a burst of 0 nothing is admitted, whatever is set
+    /// here. Values above 2^56 count as that.
+    pub fn max_n(mut self, n: u64) -> Self {
+        self.settings.max_n = Some(n);
+        self
+    }
+
+    /// Sets how much lateness may be made up for. The default is 5 ms.
+    ///
+    /// What timers and schedulers delay is made up for at once, by permits that leave closer together than T, up to
+    /// `catch_up/T` of them. Longer stalls are lost on purpose. Zero keeps a strict distance of T on the shaper's clock, and
+    /// delivers fewer permits than configured, by whatever the timer is late. A machine that stalls for longer (a throttled
+    /// container) needs more. At most a quarter of the word's time field is made up for: a quarter of a second or more.
+    pub fn catch_up(mut self, catch_up: Duration) -> Self {
+        self.settings.catch_up = catch_up;
+        self
+    }
+
+    /// Sets how many permits are there when the shaper is built, instead of the full burst. More than the burst counts as the
+    /// burst.
+    pub fn initial(mut self, permits: u64) -> Self {
+        self.initial = Some(permits);
+        self
+    }
+
+    /// Runs the shaper on a clock that is moved by hand, for deterministic tests. Waits need no runtime then: moving the clock
+    /// wakes those who are due.
+    pub fn clock(mut self, clock: ManualClock) -> Self {
+        self.timer = Timer::Manual(clock);
+        self
+    }
+
+    /// Builds the shaper. It needs no runtime.
+    #[must_use]
+    pub fn build(self) -> Shaper {
+        let now = self.timer.now();
+        Shaper { queue: Queue::new(self.quota, self.settings, self.initial, now), timer: self.timer }
+    }
+}

@@ -1,0 +1,193 @@
+//! The line of those who wait: a first-in first-out list in a slab, with removal from anywhere in constant time.
+
+use std::task::Waker;
+
+use slab::Slab;
+
+use super::wakers::Wakers;
+use crate::refused::Refused;
+use crate::time::Nanos;
+use crate::word::Word;
+
+/// The name of a place in line, until it is given up with [`Line::remove`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(usize);
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum State {
+    /// In line.
+    Waiting,
+    /// Granted, and not collected yet. The word right after tells whether a later grant was made.
+    Granted { after: Word },
+    /// Ended without a grant, and not collected yet.
+    Refused(Refused),
+}
+
+/// A request that waits, or whose answer has not been collected.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) n: u64,
+    /// `Nanos::MAX` if it has none.
+    pub(crate) deadline: Nanos,
+    /// When its own timer will wake it.
+    pub(crate) armed: Nanos,
+    pub(crate) state: State,
+    pub(crate) waker: Option<Waker>,
+    /// The permits that had ever been asked for before it, in line order.
+    before: u128,
+    previous: Option<Key>,
+    next: Option<Key>,
+}
+
+/// The waiting in order of arrival, and the granted and refused that have not collected their answer.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    entries: Slab<Entry>,
+    head: Option<Key>,
+    tail: Option<Key>,
+    waiting: usize,
+    /// The permits that those in line ask for together.
+    weight: u128,
+    /// The permits ever asked for in line.
+    total: u128,
+}
+
+impl Line {
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// The permits that those in line ask for together.
+    pub(crate) fn weight(&self) -> u128 {
+        self.weight
+    }
+
+    /// Appends a request.
+    pub(crate) fn push(&mut self, n: u64, deadline: Nanos, armed: Nanos, waker: Option<Waker>) -> Key {
+        let entry = Entry {
+            n,
+            deadline,
+            armed,
+            state: State::Waiting,
+            waker,
+            before: self.total,
+            previous: self.tail,
+            next: None,
+        };
+        let key = Key(self.entries.insert(entry));
+        match self.tail.and_then(|tail| self.get(tail)) {
+            Some(tail) => tail.next = Some(key),
+            None => self.head = Some(key),
+        }
+        self.tail = Some(key);
+        self.waiting = self.waiting.saturating_add(1);
+        // 2^64 requests of 2^64 permits fit.
+        self.weight = self.weight.saturating_add(u128::from(n));
+        self.total = self.total.saturating_add(u128::from(n));
+        key
+    }
+
+    /// The entry of a key. `None` only after its removal.
+    pub(crate) fn get(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key.0)
+    }
+
+    /// Sets whom to wake.
+    pub(crate) fn set_waker(&mut self, key: Key, waker: Waker) {
+        if let Some(entry) = self.get(key) {
+            entry.waker = Some(waker);
+        }
+    }
+
+    /// The head of the line.
+    pub(crate) fn head(&self) -> Option<(Key, &Entry)> {
+        self.head.and_then(|key| Some((key, self.entries.get(key.0)?)))
+    }
+
+    /// The permits to be granted before `entry`'s turn: exact for the first two in line, an upper bound behind places that
+    /// were given up, until those have moved to the front.
+    pub(crate) fn ahead(&self, key: Key) -> u128 {
+        let Some((head_key, head)) = self.head() else { return 0 };
+        if key == head_key {
+            return 0;
+        }
+        if head.next == Some(key) {
+            return u128::from(head.n);
+        }
+        self.entries.get(key.0).map_or(0, |entry| entry.before.saturating_sub(head.before))
+    }
+
+    /// Takes a request out of the line and says what became of it. The entry stays until it is removed. Returns its waker.
+    pub(crate) fn settle(&mut self, key: Key, state: State) -> Option<Waker> {
+        self.unlink(key);
+        let entry = self.get(key)?;
+        entry.state = state;
+        entry.waker.take()
+    }
+
+    /// Ends the waits for which `why` gives a reason, by their n.
+    pub(crate) fn refuse(&mut self, why: impl Fn(u64) -> Option<Refused>, wakers: &mut Wakers) {
+        let mut next = self.head;
+        while let Some(key) = next {
+            let Some(entry) = self.get(key) else { return };
+            next = entry.next;
+            if let Some(refused) = why(entry.n) {
+                wakers.wake(self.settle(key, State::Refused(refused)));
+            }
+        }
+    }
+
+    /// Wakes those whose timers would end later than their turn, `due(permits ahead, n)`, or their deadline.
+    pub(crate) fn wake_late(&mut self, wakers: &mut Wakers, due: impl Fn(u128, u64) -> Nanos) {
+        self.wake_late_among(usize::MAX, wakers, due);
+    }
+
+    /// The same for the first two in line, whose turn is known exactly. Two, so that one who never looks again does not hold
+    /// up those behind for longer than its own slot.
+    pub(crate) fn rearm_first_two(&mut self, wakers: &mut Wakers, due: impl Fn(u128, u64) -> Nanos) {
+        self.wake_late_among(2, wakers, due);
+    }
+
+    fn wake_late_among(&mut self, most: usize, wakers: &mut Wakers, due: impl Fn(u128, u64) -> Nanos) {
+        let (mut next, mut ahead) = (self.head, 0u128);
+        for _ in 0..most {
+            let Some(entry) = next.and_then(|key| self.get(key)) else { return };
+            if entry.armed > due(ahead, entry.n).min(entry.deadline) {
+                wakers.wake(entry.waker.take());
+            }
+            ahead = ahead.saturating_add(u128::from(entry.n));
+            next = entry.next;
+        }
+    }
+
+    /// Frees a place, in line or not.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
+        self.unlink(key);
+        self.entries.try_remove(key.0)
+    }
+
+    /// Takes an entry out of the list if it is in it.
+    fn unlink(&mut self, key: Key) {
+        let Some(entry) = self.get(key) else { return };
+        if !matches!(entry.state, State::Waiting) {
+            return;
+        }
+        let (n, previous, next) = (entry.n, entry.previous.take(), entry.next.take());
+        match previous.and_then(|previous| self.get(previous)) {
+            Some(previous) => previous.next = next,
+            None => self.head = next,
+        }
+        match next.and_then(|next| self.get(next)) {
+            Some(next) => next.previous = previous,
+            None => self.tail = previous,
+        }
+        self.waiting = self.waiting.saturating_sub(1);
+        self.weight = self.weight.saturating_sub(u128::from(n));
+    }
+}

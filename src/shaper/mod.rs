@@ -1,0 +1,313 @@
+//! The shaper: callers wait for their place and leave at an even pace.
+
+mod acquire;
+mod builder;
+pub(crate) mod line;
+mod pace;
+mod permit;
+pub(crate) mod queue;
+mod wakers;
+
+pub use acquire::{Acquire, AcquireOwned};
+pub use builder::ShaperBuilder;
+pub use permit::{OwnedPermit, Permit};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::timer::Timer;
+use queue::{Grant, Queue};
+
+/// Makes callers wait for their place and lets them leave at an even pace (shaping): the leaky bucket as a queue.
+///
+/// `shaper.acquire().await` before each call is all that is needed in front of a fragile dependency. Share it as
+/// `Arc<Shaper>` between tasks. Building it needs no runtime; it runs no task of its own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate::{Quota, Shaper};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), tollgate::Refused> {
+/// let shaper = Arc::new(Shaper::builder(Quota::per_second(50)).queue(1_000).build());
+/// for _ in 0..3 {
+///     let _permit = shaper.acquire().await?;
+///     // call the service: one call every 20 ms, whoever asks
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # The law
+///
+/// With T the emission interval (period / permits): n permits leave when min(n, burst) are there, and what is missing is
+/// paid afterwards, so that the next waits n*T. In every span of length W at most
+/// `max(burst, largest n) + catch_up/T + rate * W` permits are granted. Without [`Quota::burst`] the burst is 1: one permit
+/// leaves per T, and idling saves nothing up.
+///
+/// # On pace
+///
+/// The schedule is anchored: a permit that a timer delivers late (tokio's timer: up to a millisecond and a half, more on a
+/// busy machine) does not move it, so the rate that is delivered is the rate that was configured, with one caller or with
+/// thousands. The price is that permits bunch within one tick of the timer. How much lateness may be made up for is bounded
+/// by [`catch_up`](ShaperBuilder::catch_up).
+///
+/// Random jitter is not needed and not offered: those who wait leave one by one, in the order in which they came.
+///
+/// # Fairness
+///
+/// Strictly first come, first served, in the order of first polls; [`try_acquire`](Self::try_acquire) does not overtake
+/// those who wait, and a large request at the head is not overtaken by small ones. A waiter whose task is not polled when its
+/// turn comes takes its slot all the same, so it costs those behind it at most one interval each; nobody freezes.
+///
+/// # Cancel safety
+///
+/// Every wait may be dropped at any moment: see [`Acquire`]. Permits are never doubled.
+///
+/// # Clock and timer
+///
+/// A shaper reads the clock of its timer: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
+/// and one timer thread that all such waits share. A permit is never early on that clock; it is late by the timer's grain,
+/// in a tokio runtime up to the next whole millisecond. Nothing panics without a runtime or without its timer. For
+/// deterministic tests there is [`ShaperBuilder::clock`].
+///
+/// # Cost
+///
+/// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing. Waiting takes a short lock,
+/// two polls of the task, and a place in a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in
+/// line is due.
+pub struct Shaper {
+    queue: Queue,
+    timer: Timer,
+}
+
+impl Shaper {
+    /// Makes a shaper with the defaults of [`builder`](Self::builder): a line without bound and a catch-up of 5 ms.
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self::builder(quota).build()
+    }
+
+    /// Configures a shaper.
+    pub fn builder(quota: Quota) -> ShaperBuilder {
+        ShaperBuilder::new(quota)
+    }
+
+    /// Waits for one permit.
+    ///
+    /// # Errors
+    ///
+    /// The future ends with [`Refused`]: at once if the queue is full or the shaper closed, later if it is closed meanwhile
+    /// or a change of the quota makes the request too large. At rate 0 it stays pending until the quota changes.
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use tollgate::{Quota, Shaper};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), tollgate::Refused> {
+    /// let shaper = Shaper::new(Quota::per_second(10));
+    /// let start = tokio::time::Instant::now();
+    /// for _ in 0..3 {
+    ///     let _permit = shaper.acquire().await?;
+    /// }
+    /// assert_eq!(start.elapsed().as_millis(), 200); // at 0, 100 and 200 ms
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn acquire(&self) -> Acquire<'_> {
+        self.acquire_n(1)
+    }
+
+    /// Waits for `n` permits, which leave together when min(n, burst) are there; the rest is paid afterwards. `n` = 0 is
+    /// granted at once and free.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). `n` above [`max_n`](ShaperBuilder::max_n) is [`Refused::ExceedsCapacity`], at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    pub fn acquire_n(&self, n: u64) -> Acquire<'_> {
+        Acquire::new(self, n)
+    }
+
+    /// Waits for one permit, but no longer than `limit`, counted from the first poll.
+    ///
+    /// If its place lies beyond that, it is refused on the first poll and takes no place; exactly `limit` is in time. A permit
+    /// whose slot is in time is granted even if the timer tells of it later. If the place moves back afterwards (a slower
+    /// quota), the answer comes at the deadline at the latest.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Refused::DeadlineTooSoon`] with the wait that it would have been;
+    /// [`Refused::Never`] at rate 0.
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Quota, Refused, Shaper};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Refused> {
+    /// let shaper = Shaper::new(Quota::per_second(1));
+    /// let _permit = shaper.acquire().await?;
+    /// let refused = shaper.acquire_within(Duration::from_millis(50)).await.unwrap_err();
+    /// assert_eq!(refused, Refused::DeadlineTooSoon { wait: Duration::from_secs(1) });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn acquire_within(&self, limit: Duration) -> Acquire<'_> {
+        self.acquire_n_within(1, limit)
+    }
+
+    /// Waits for `n` permits, but no longer than `limit`. See [`acquire_n`](Self::acquire_n) and
+    /// [`acquire_within`](Self::acquire_within).
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    pub fn acquire_n_within(&self, n: u64, limit: Duration) -> Acquire<'_> {
+        self.acquire_n(n).within(limit)
+    }
+
+    /// Waits for one permit with a future that keeps the shaper alive itself, for tasks that can't borrow.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tollgate::{Quota, Shaper};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let shaper = Arc::new(Shaper::new(Quota::per_second(10)));
+    /// let task = tokio::spawn(Arc::clone(&shaper).acquire_owned());
+    /// assert!(task.await.unwrap().is_ok());
+    /// # }
+    /// ```
+    pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned {
+        self.acquire_n_owned(1)
+    }
+
+    /// Waits for `n` permits with a future that keeps the shaper alive itself. A time limit is set with
+    /// [`AcquireOwned::within`].
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_n`](Self::acquire_n).
+    ///
+    /// # Cancel safety
+    ///
+    /// See [`Acquire`].
+    pub fn acquire_n_owned(self: Arc<Self>, n: u64) -> AcquireOwned {
+        AcquireOwned::new(self, n)
+    }
+
+    /// Takes one permit now or not at all. Never overtakes those who wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::TooSoon`] with the time after which a permit would be free behind those who wait; closed, exceeds capacity
+    /// or never.
+    pub fn try_acquire(&self) -> Result<Permit<'_>, Refused> {
+        self.try_acquire_n(1)
+    }
+
+    /// Takes `n` permits now or not at all. See [`acquire_n`](Self::acquire_n) for when they are there.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_n(&self, n: u64) -> Result<Permit<'_>, Refused> {
+        self.queue.try_acquire(n, self.timer.now()).map(|grant| Permit::new(self, grant))
+    }
+
+    /// Changes the quota. It carries permits, not time, as [`Limiter::set_quota`](crate::Limiter::set_quota) does, debts for
+    /// large requests included, and reaches those who wait: they keep their order and are timed anew. Whose n exceeds the new
+    /// largest n ends at once with [`Refused::ExceedsCapacity`]; at rate 0 the others stay pending; under
+    /// [`Quota::UNLIMITED`] all are granted at once, in order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let clock = ManualClock::new();
+    /// let shaper = Shaper::builder(Quota::new(1, Duration::from_secs(100))?).clock(clock.clone()).build();
+    /// let _permit = shaper.try_acquire()?;
+    /// clock.advance(Duration::from_secs(10)); // a tenth of a permit has accrued, and stays
+    /// shaper.set_quota(Quota::per_second(1));
+    /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_millis(900)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_quota(&self, quota: Quota) {
+        self.queue.set_quota(quota, self.timer.now());
+    }
+
+    /// The quota that was set last.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.queue.quota()
+    }
+
+    /// How many callers wait in line.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting(self.timer.now())
+    }
+
+    /// How long a request of `n` that enters the line now would wait: exact if nobody gives up or changes anything. `None` if
+    /// it would never be granted: too large, rate 0 with too little left, or closed.
+    #[must_use]
+    pub fn estimated_wait(&self, n: u64) -> Option<Duration> {
+        self.queue.estimated_wait(n, self.timer.now())
+    }
+
+    /// Closes the shaper: all waits end at once with [`Refused::Closed`], and so does all that comes later. A permit that was
+    /// granted already stands. Closing twice does nothing more.
+    pub fn close(&self) {
+        self.queue.close(self.timer.now());
+    }
+
+    /// Whether the shaper was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    fn give_back(&self, grant: Grant) {
+        self.queue.give_back(grant, self.timer.now());
+    }
+}
+
+impl std::fmt::Debug for Shaper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shaper").field("quota", &self.quota()).field("waiting", &self.waiting()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! When permits leave: the law of the shaper on one word, pure arithmetic.
+//!
+//! n permits leave when min(n, burst) are there, and the rest is paid afterwards. The schedule is *anchored*: a permit that
+//! a timer delivers late does not move it, so the configured rate is the rate that is delivered. What lateness may be made
+//! up for is bounded by `catch_up`, a time, since lateness belongs to timers and schedulers and not to T.
+//!
+//! Every grant starts from a base of at least `now - catch_up`, hence the law: in every span W at most
+//! `max(burst, largest n) + catch_up/T + rate*W`. A base before `now` is given only to those who waited, and to those who
+//! come while the schedule is still `behind`; so after it has caught up, idling gains nothing.
+#![expect(clippy::arithmetic_side_effects, reason = "ticks, bounded as in algorithm::gcra")]
+
+use std::time::Duration;
+
+use crate::algorithm::gcra::{Rate, Ticks};
+use crate::interval::FIELD_BITS;
+use crate::time::Nanos;
+use crate::word::Word;
+
+/// One version of the quota, as the queue sees it at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    rate: Rate,
+    now: Nanos,
+    at: Ticks,
+    floor: Ticks,
+}
+
+impl Pace {
+    pub(crate) fn new(rate: Rate, now: Nanos, catch_up: Duration) -> Self {
+        let at = rate.at(now);
+        // A quarter of the time field is the most that can be caught up: a quarter of a second for the finest unit.
+        let floor = rate.at(now.saturating_sub(catch_up)).max(at - (1 << (FIELD_BITS - 2)));
+        Self { rate, now, at, floor }
+    }
+
+    /// Whether the end of the time field is so near that the origin must move before anything is granted.
+    pub(crate) fn must_rebase(&self) -> bool {
+        self.at >= 1 << (FIELD_BITS - 1)
+    }
+
+    /// The same quota with an origin near `now`, and the TAT in its ticks.
+    pub(crate) fn rebased(&self, tat: u64) -> (Rate, Ticks) {
+        self.rate.rebased(Ticks::from(tat).max(self.floor), self.now)
+    }
+
+    /// The tick from which a request of `n` may leave, if the TAT is `tat` when its turn comes.
+    pub(crate) fn slot(&self, tat: Ticks, n: u64) -> Ticks {
+        let capacity = Ticks::from(self.rate.capacity);
+        tat - (capacity - self.rate.cost(n).min(capacity))
+    }
+
+    /// Whether that tick has come.
+    pub(crate) fn is_due(&self, slot: Ticks) -> bool {
+        slot <= self.at
+    }
+
+    /// The TAT after `ahead` more permits.
+    pub(crate) fn after(&self, tat: Ticks, ahead: u128) -> Ticks {
+        // Beyond 2^120 ticks every instant is Nanos::MAX.
+        let ahead = Ticks::try_from(ahead).unwrap_or(Ticks::MAX).saturating_mul(Ticks::from(self.rate.interval.ticks));
+        tat + ahead.min(1 << 120)
+    }
+
+    /// A request that meets nobody waiting: the TAT after its grant and whether the schedule is still behind, or `None` if
+    /// it has to wait.
+    pub(crate) fn pass(&self, word: Word, n: u64) -> Option<(Ticks, bool)> {
+        let tat = Ticks::from(word.time());
+        if !self.is_due(self.slot(tat, n)) {
+            return None;
+        }
+        let late = word.is_behind() && tat >= self.floor;
+        let base = if tat > self.at || late { tat } else { self.rate.starts_at(self.now) };
+        let next = base + self.rate.cost(n);
+        Some((next, late && next <= self.at))
+    }
+
+    /// The TAT after the head of the line, whose slot has come, leaves. It waited, so time before `now` is lateness.
+    pub(crate) fn depart(&self, tat: Ticks, n: u64) -> Ticks {
+        tat.max(self.floor) + self.rate.cost(n)
+    }
+
+    /// Whether the schedule is behind the clock when the TAT is `tat`.
+    pub(crate) fn is_behind(&self, tat: Ticks) -> bool {
+        tat <= self.at
+    }
+
+    /// The TAT as if a grant of `n`, the last one, had not been made.
+    pub(crate) fn without(&self, tat: u64, n: u64) -> u64 {
+        u64::try_from(Ticks::from(tat) - self.rate.cost(n)).unwrap_or(0)
+    }
+
+    /// The whole permits that are there now.
+    pub(crate) fn remaining(&self, tat: u64) -> u64 {
+        self.rate.remaining(tat, self.now)
+    }
+
+    /// The time from now to a slot; `None` if it never comes.
+    pub(crate) fn wait(&self, slot: Ticks) -> Option<Duration> {
+        self.rate.until(slot, self.now)
+    }
+
+    /// The instant of a slot; `Nanos::MAX` if it never comes.
+    pub(crate) fn instant(&self, slot: Ticks) -> Nanos {
+        self.rate.instant(slot)
+    }
+}

@@ -1,0 +1,517 @@
+//! The queue in front of a word: a plain state machine, without async, runtime or clock. Every call takes the time.
+//!
+//! # How it works
+//!
+//! Slots are given when they are due, to the head of a first-in first-out line; nothing is booked on arrival.
+//!
+//! - Nobody waits and a slot is due: one exchange on the word, no lock ([`Queue::pass`]).
+//! - Otherwise the caller enters the line under a lock ([`Queue::enter`]) and sets the `waiting` bit of the word, by exchange.
+//!   From then until the line is empty only the holder of the lock writes the word, so nobody overtakes.
+//! - Every call advances the queue: it grants all slots that are due, in order, and wakes each waiter once. So no waiter
+//!   depends on another being polled: an absent head costs those behind it at most one interval.
+//! - Whoever waits is told until when ([`Step::Wait`]) and asks again then. The first two in line are woken if a change made
+//!   that instant too late.
+//!
+//! # Invariants
+//!
+//! 1. The `waiting` bit is set if and only if the line is not empty or the queue is closed.
+//! 2. A place is in the slab until its owner collects the answer or leaves, and granted at most once.
+//! 3. A grant that is given back is the last one that the word knows; otherwise it counts as used, since another departure in
+//!    its place would be one too many in that interval.
+//!
+//! # Ordering
+//!
+//! The word orders itself, see [`Cell`]. `largest` is read between the load of a word and its exchange and written before
+//! the word that it belongs to, `closed` before the `waiting` bit that makes callers look at it.
+
+use std::convert::Infallible;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::line::{Key, Line, State};
+use super::pace::Pace;
+use super::wakers::Wakers;
+use crate::algorithm::gcra::{self, Left, Rate, Ticks};
+use crate::cell::Cell;
+use crate::interval::Interval;
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::time::Nanos;
+use crate::word::{VERSIONS, Word};
+
+/// What does not change over the life of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// How many may wait.
+    pub(crate) places: usize,
+    /// The largest n; by default the larger of burst and permits per period.
+    pub(crate) max_n: Option<u64>,
+    /// How far a late schedule may be caught up.
+    pub(crate) catch_up: Duration,
+}
+
+impl Settings {
+    /// The largest request under `quota`.
+    fn largest(&self, quota: &Quota) -> u64 {
+        let burst = quota.shaping_burst();
+        let largest = if quota.is_unlimited() {
+            self.max_n.unwrap_or(u64::MAX)
+        } else if burst == 0 {
+            0
+        } else {
+            self.max_n.unwrap_or(burst.max(quota.permits()))
+        };
+        largest.min(Quota::MAX_BURST / 2)
+    }
+}
+
+/// A permit, as the queue knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Grant {
+    n: u64,
+    /// The word right after it.
+    after: Word,
+}
+
+impl Grant {
+    pub(crate) fn permits(&self) -> u64 {
+        self.n
+    }
+}
+
+/// The answer to [`Queue::enter`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Entered {
+    Granted(Grant),
+    /// Ask again with [`Queue::step`] at that instant, or when woken.
+    Waits(Key, Nanos),
+}
+
+/// The answer to [`Queue::step`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Step {
+    /// The place is given up with it.
+    Granted(Grant),
+    /// The place is given up with it.
+    Refused(Refused),
+    /// Ask again at that instant, or when woken.
+    Wait(Nanos),
+}
+
+/// A word, and those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    cell: Cell,
+    settings: Settings,
+    /// The largest n of the current quota.
+    largest: AtomicU64,
+    /// The permits that those in line ask for together, for refusals that don't take the lock.
+    weight: AtomicU64,
+    closed: AtomicBool,
+    guarded: Mutex<Guarded>,
+}
+
+/// What the lock guards.
+#[derive(Debug, Default)]
+struct Guarded {
+    line: Line,
+    /// For each version: the last word of it and the first word of the next, so that a grant can still be told from the
+    /// last one after the quota has changed.
+    changes: [Option<(Word, Word)>; VERSIONS],
+}
+
+impl Queue {
+    /// A queue that holds `initial` permits at `now` (the whole burst if `None`).
+    pub(crate) fn new(quota: Quota, settings: Settings, initial: Option<u64>, now: Nanos) -> Self {
+        let (burst, largest) = (quota.shaping_burst(), settings.largest(&quota));
+        let interval = Interval::fit(&quota, burst, burst.max(largest));
+        let (rate, tat) = match initial {
+            None => (Rate::new(interval, burst), 0),
+            Some(permits) => Left::permits(permits, now).start(interval, burst),
+        };
+        Self {
+            cell: Cell::new(quota, &rate, gcra::first_field(tat)),
+            settings,
+            largest: AtomicU64::new(largest),
+            weight: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            guarded: Mutex::new(Guarded::default()),
+        }
+    }
+
+    /// The quota that was set last.
+    pub(crate) fn quota(&self) -> Quota {
+        self.cell.quota()
+    }
+
+    /// How many wait, after what is due has been granted.
+    pub(crate) fn waiting(&self, now: Nanos) -> usize {
+        self.locked(now, |guarded, _| guarded.line.waiting())
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Acquire: pairs with the Release in `close`.
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Takes a slot that is due while nobody waits. Takes the lock only where the head of the line may be due.
+    pub(crate) fn try_acquire(&self, n: u64, now: Nanos) -> Result<Grant, Refused> {
+        if let Some(grant) = self.pass(n, now) {
+            return Ok(grant);
+        }
+        if let Some(refused) = self.too_soon_without_lock(n, now) {
+            return Err(refused);
+        }
+        self.locked(now, |guarded, _| match self.arrive(guarded, n, now)? {
+            Arrival::Granted(grant) => Ok(grant),
+            Arrival::MustWait(word, pace) => Err(too_soon(&pace, word, n, guarded.line.weight())),
+        })
+    }
+
+    /// A slot that is due while nobody waits: one exchange, no lock.
+    pub(crate) fn pass(&self, n: u64, now: Nanos) -> Option<Grant> {
+        if n == 0 {
+            return (!self.is_closed()).then_some(Grant { n, after: Word::default() });
+        }
+        loop {
+            let (word, rate) = self.cell.load();
+            let pace = Pace::new(rate, now, self.settings.catch_up);
+            // Relaxed: see the module.
+            if word.is_waiting() || pace.must_rebase() || n > self.largest.load(Ordering::Relaxed) {
+                return None;
+            }
+            let (tat, behind) = pace.pass(word, n)?;
+            let next = word.with_time(gcra::field(tat)?).with_behind(behind);
+            // Unlimited costs nothing, and writes nothing.
+            let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+            if done {
+                return Some(Grant { n, after: next });
+            }
+        }
+    }
+
+    /// The refusal of a request that [`pass`](Self::pass) did not grant, if it is certain that nobody is due.
+    fn too_soon_without_lock(&self, n: u64, now: Nanos) -> Option<Refused> {
+        let (word, rate) = self.cell.load();
+        let pace = Pace::new(rate, now, self.settings.catch_up);
+        // Relaxed: see the module. The weight is an estimate, of waiters that come and go.
+        let (largest, weight) = (self.largest.load(Ordering::Relaxed), self.weight.load(Ordering::Relaxed));
+        // At the head there may be a single permit; no other request is due before that.
+        let (first, ahead) = if word.is_waiting() { (1, weight) } else { (n, 0) };
+        let nobody_is_due = !pace.must_rebase() && !pace.is_due(pace.slot(word.time().into(), first));
+        let certain = nobody_is_due && n <= largest && !self.is_closed() && self.cell.still(word);
+        certain.then(|| too_soon(&pace, word, n, ahead.into()))
+    }
+
+    /// Asks for `n` permits: granted if nobody waits and the slot is due, else a place in line.
+    ///
+    /// Refused at once, without a trace, if the place would lie beyond `deadline` or the line is full.
+    pub(crate) fn enter(&self, n: u64, now: Nanos, deadline: Nanos, waker: Waker) -> Result<Entered, Refused> {
+        // Outlives the lock if it isn't kept: dropping it runs code of the executor.
+        let mut waker = Some(waker);
+        self.locked(now, |guarded, _| {
+            loop {
+                let (word, pace) = match self.arrive(guarded, n, now)? {
+                    Arrival::Granted(grant) => return Ok(Entered::Granted(grant)),
+                    Arrival::MustWait(word, pace) => (word, pace),
+                };
+                let slot = pace.slot(pace.after(word.time().into(), guarded.line.weight()), n);
+                let due = pace.instant(slot);
+                if deadline < due {
+                    return Err(too_late(&pace, word, n, slot));
+                }
+                let waiting = guarded.line.waiting();
+                if waiting >= self.settings.places {
+                    return Err(Refused::QueueFull { waiting, estimated_wait: pace.wait(slot) });
+                }
+                // The bit is set by exchange. If a grant comes first, this caller looks again; if the exchange comes first,
+                // the grant fails, and its caller finds the bit and lines up behind.
+                if word.is_waiting() || self.cell.exchange(word, word.with_waiting(true)).is_ok() {
+                    let armed = due.min(deadline);
+                    return Ok(Entered::Waits(guarded.line.push(n, deadline, armed, waker.take()), armed));
+                }
+            }
+        })
+    }
+
+    /// A newcomer under the lock: closed, too large, granted, or behind the others.
+    fn arrive(&self, guarded: &mut Guarded, n: u64, now: Nanos) -> Result<Arrival, Refused> {
+        if self.is_closed() {
+            return Err(Refused::Closed);
+        }
+        // Relaxed: written under the lock.
+        let capacity = self.largest.load(Ordering::Relaxed);
+        if n > capacity {
+            return Err(Refused::ExceedsCapacity { asked: n, capacity });
+        }
+        loop {
+            let (word, pace) = self.look(guarded, now);
+            if word.is_waiting() {
+                return Ok(Arrival::MustWait(word, pace));
+            }
+            let Some((tat, behind)) = pace.pass(word, n) else { return Ok(Arrival::MustWait(word, pace)) };
+            let next = word.with_time(gcra::first_field(tat)).with_behind(behind);
+            if self.cell.exchange(word, next).is_ok() {
+                return Ok(Arrival::Granted(Grant { n, after: next }));
+            }
+        }
+    }
+
+    /// Asks what became of a place: collects the answer, or says until when to wait and whom to wake.
+    pub(crate) fn step(&self, key: Key, now: Nanos, waker: Waker) -> Step {
+        self.locked_for(Some(key), now, |guarded, wakers| {
+            let step = self.answer(guarded, key, now);
+            match step {
+                Step::Wait(_) => guarded.line.set_waker(key, waker),
+                Step::Granted(_) => wakers.discard(Some(waker)),
+                Step::Refused(_) => {
+                    wakers.discard(Some(waker));
+                    self.grant_due(guarded, now, wakers);
+                }
+            }
+            step
+        })
+    }
+
+    fn answer(&self, guarded: &mut Guarded, key: Key, now: Nanos) -> Step {
+        let (word, pace) = self.look(guarded, now);
+        let ahead = guarded.line.ahead(key);
+        // A key is stepped only by its owner, who gives it up with the answer.
+        let Some(entry) = guarded.line.get(key) else { return Step::Refused(Refused::Closed) };
+        let n = entry.n;
+        let step = match entry.state {
+            State::Granted { after } => Step::Granted(Grant { n, after }),
+            State::Refused(refused) => Step::Refused(refused),
+            State::Waiting => {
+                let slot = pace.slot(pace.after(word.time().into(), ahead), n);
+                // All slots up to now have been given.
+                if now < entry.deadline {
+                    entry.armed = pace.instant(slot).min(entry.deadline);
+                    return Step::Wait(entry.armed);
+                }
+                Step::Refused(too_late(&pace, word, n, slot))
+            }
+        };
+        guarded.line.remove(key);
+        if let Step::Granted(grant) = step {
+            self.note_late_collection(&pace, word, grant);
+        }
+        step
+    }
+
+    /// A permit that is collected so late that the slot after it has come already leaves the schedule behind, if nobody took a
+    /// slot since.
+    fn note_late_collection(&self, pace: &Pace, word: Word, grant: Grant) {
+        if !word.is_waiting() && word.same_tat(grant.after) && pace.is_behind(word.time().into()) {
+            // If the exchange fails somebody has just taken the next slot, and has settled this himself.
+            let _ = self.cell.exchange(word, word.with_behind(true));
+        }
+    }
+
+    /// Gives up a place. One in line leaves no trace; a grant that was not collected is given back if no later one was made.
+    pub(crate) fn leave(&self, key: Key, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            let Some(entry) = guarded.line.remove(key) else { return };
+            wakers.discard(entry.waker);
+            if let State::Granted { after } = entry.state {
+                self.take_back(guarded, Grant { n: entry.n, after }, now);
+            }
+            self.grant_due(guarded, now, wakers);
+        });
+    }
+
+    /// Gives back a grant that was not used, if no later one was made; otherwise it counts as used.
+    pub(crate) fn give_back(&self, grant: Grant, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            self.take_back(guarded, grant, now);
+            self.grant_due(guarded, now, wakers);
+        });
+    }
+
+    fn take_back(&self, guarded: &mut Guarded, grant: Grant, now: Nanos) {
+        let (word, pace) = self.look(guarded, now);
+        let mut after = grant.after;
+        // Through the changes of the quota since, as long as no later grant was made before each of them.
+        while after.version() != word.version() {
+            match guarded.changes[after.version()] {
+                Some((last, first)) if last.same_tat(after) => after = first,
+                _ => return,
+            }
+        }
+        if word.same_tat(after) {
+            let before = word.with_time(pace.without(word.time(), grant.n)).with_behind(false);
+            // If the exchange fails, a later grant was made.
+            let _ = self.cell.exchange(word, before);
+        }
+    }
+
+    /// Changes the quota. It carries permits, not time; who waits is timed anew, and ends if it asks for too much now.
+    pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
+        let (burst, largest) = (quota.shaping_burst(), self.settings.largest(&quota));
+        self.locked(now, |guarded, wakers| {
+            // Relaxed: see the module.
+            let largest_before = self.largest.load(Ordering::Relaxed);
+            self.largest.store(largest, Ordering::Relaxed);
+            self.change(guarded, Some(quota), |word, rate| {
+                let deepest = u64::try_from(rate.cost(largest_before)).unwrap_or(u64::MAX).max(rate.capacity);
+                let left = rate.left(word.time(), now, deepest);
+                // What is owed for large requests is paid under the new quota, and must fit its word.
+                let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
+                let (rate, tat) = left.start(Interval::fit(&quota, burst, span), burst);
+                (rate, word.with_time(gcra::first_field(tat)).with_behind(false))
+            });
+            let exceeds = |n: u64| (n > largest).then_some(Refused::ExceedsCapacity { asked: n, capacity: largest });
+            guarded.line.refuse(exceeds, wakers);
+            self.grant_due(guarded, now, wakers);
+            // A slower quota wakes nobody; each finds out when its timer ends.
+            let (word, pace) = self.look(guarded, now);
+            guarded
+                .line
+                .wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.time().into(), ahead), n)));
+        });
+    }
+
+    /// The time after which a request of `n` that enters the line now would be granted; `None` if never at this quota, or closed.
+    pub(crate) fn estimated_wait(&self, n: u64, now: Nanos) -> Option<Duration> {
+        self.locked(now, |guarded, _| {
+            if n == 0 && !self.is_closed() {
+                return Some(Duration::ZERO);
+            }
+            // Relaxed: written under the lock.
+            if self.is_closed() || n > self.largest.load(Ordering::Relaxed) {
+                return None;
+            }
+            let (word, pace) = self.look(guarded, now);
+            pace.wait(pace.slot(pace.after(word.time().into(), guarded.line.weight()), n))
+        })
+    }
+
+    /// Ends all waits without a grant, and refuses all that come. Grants already made stand.
+    pub(crate) fn close(&self, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            // Release: pairs with the Acquire in `is_closed`; before the bit, so that who finds the bit finds this.
+            self.closed.store(true, Ordering::Release);
+            guarded.line.refuse(|_| Some(Refused::Closed), wakers);
+            loop {
+                let (word, _) = self.cell.load();
+                if word.is_waiting() || self.cell.exchange(word, word.with_waiting(true)).is_ok() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Takes the lock, grants what is due, does `work`, and wakes whoever is to be woken after the lock is released.
+    fn locked<R>(&self, now: Nanos, work: impl FnOnce(&mut Guarded, &mut Wakers) -> R) -> R {
+        self.locked_for(None, now, work)
+    }
+
+    /// The same on behalf of a waiter, who needs no wake-up for what it is about to learn.
+    fn locked_for<R>(&self, caller: Option<Key>, now: Nanos, work: impl FnOnce(&mut Guarded, &mut Wakers) -> R) -> R {
+        let mut wakers = Wakers::default();
+        let mut guarded = self.guarded.lock();
+        if let Some(entry) = caller.and_then(|key| guarded.line.get(key)) {
+            wakers.discard(entry.waker.take());
+        }
+        self.grant_due(&mut guarded, now, &mut wakers);
+        let result = work(&mut guarded, &mut wakers);
+        self.publish_weight(&guarded);
+        drop(guarded);
+        wakers.call();
+        result
+    }
+
+    /// Grants all slots that are due, in order, clears the `waiting` bit if nobody is left, and wakes the first two of those
+    /// who are if their timers would end too late.
+    fn grant_due(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
+        let (word, pace) = self.look(guarded, now);
+        if !word.is_waiting() {
+            return;
+        }
+        let line = &mut guarded.line;
+        let mut next = word;
+        while let Some((key, head)) = line.head() {
+            let (tat, n) = (next.time().into(), head.n);
+            let slot = pace.slot(tat, n);
+            if !pace.is_due(slot) {
+                break;
+            }
+            // In time means that the slot is, however late a timer tells of it.
+            let state = if head.deadline < pace.instant(slot) {
+                State::Refused(Refused::DeadlineTooSoon { wait: Duration::ZERO })
+            } else {
+                let tat = pace.depart(tat, n);
+                next = next.with_time(gcra::first_field(tat)).with_behind(pace.is_behind(tat));
+                State::Granted { after: next }
+            };
+            wakers.wake(line.settle(key, state));
+        }
+        next = next.with_waiting(!line.is_empty() || self.is_closed());
+        if next != word {
+            // Nobody else writes the word while its bit is set and the lock is held.
+            let published = self.cell.exchange(word, next);
+            debug_assert!(published.is_ok(), "the word changed under the lock");
+        }
+        let tat = next.time().into();
+        line.rearm_first_two(wakers, |ahead, n| pace.instant(pace.slot(pace.after(tat, ahead), n)));
+    }
+
+    /// The word and its quota, with an origin that leaves room for what is granted now.
+    fn look(&self, guarded: &mut Guarded, now: Nanos) -> (Word, Pace) {
+        loop {
+            let (word, rate) = self.cell.load();
+            let pace = Pace::new(rate, now, self.settings.catch_up);
+            if !pace.must_rebase() {
+                return (word, pace);
+            }
+            self.change(guarded, None, |word, rate| {
+                let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
+                (rate, word.with_time(gcra::first_field(tat)))
+            });
+        }
+    }
+
+    /// Starts a new version of the quota, and keeps the words between which it changed.
+    fn change(&self, guarded: &mut Guarded, quota: Option<Quota>, next: impl Fn(Word, Rate) -> (Rate, Word)) {
+        let mut words = None;
+        let Ok(()) = self.cell.replace(quota, |word, rate| {
+            let (rate, next) = next(word, rate);
+            words = Some((word, next.with_next_version()));
+            Ok::<_, Infallible>((rate, next))
+        });
+        if let Some((last, first)) = words {
+            guarded.changes[last.version()] = Some((last, first));
+        }
+    }
+
+    fn publish_weight(&self, guarded: &Guarded) {
+        // Relaxed: an estimate for refusals.
+        self.weight.store(u64::try_from(guarded.line.weight()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// What meets a newcomer that is not refused outright.
+enum Arrival {
+    Granted(Grant),
+    MustWait(Word, Pace),
+}
+
+/// The refusal of a request that does not want to wait, behind `ahead` permits.
+fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
+    match pace.wait(pace.slot(pace.after(word.time().into(), ahead), n)) {
+        Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
+        None => Refused::Never { asked: n, remaining },
+    }
+}
+
+/// The refusal of a request whose slot lies beyond its deadline.
+fn too_late(pace: &Pace, word: Word, n: u64, slot: Ticks) -> Refused {
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
+    pace.wait(slot).map_or(Refused::Never { asked: n, remaining }, |wait| Refused::DeadlineTooSoon { wait })
+}
