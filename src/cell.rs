@@ -65,6 +65,7 @@ impl Set {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the fields of scale have these widths")]
+    #[inline]
     fn load(&self) -> Rate {
         // Acquire: pairs with the Release in `store`; see the type.
         let scale = self.scale.load(Ordering::Acquire);
@@ -92,6 +93,7 @@ impl Cell {
 
     /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
     /// [`still`](Self::still) says yes afterwards.
+    #[inline]
     pub(crate) fn load(&self) -> (Word, Rate) {
         // Acquire: see the type.
         let word = Word::from_bits(self.hot.word.load(Ordering::Acquire));
@@ -99,17 +101,20 @@ impl Cell {
     }
 
     /// The quota of a word that was just seen.
+    #[inline]
     pub(crate) fn rate(&self, word: Word) -> Rate {
         self.sets[word.version()].load()
     }
 
     /// Whether `word` is still the word, so that what was read of its quota since is true.
+    #[inline]
     pub(crate) fn still(&self, word: Word) -> bool {
         // Acquire: a field read before this load stays before it.
         self.hot.word.load(Ordering::Acquire) == word.bits()
     }
 
     /// Replaces `seen` by `next`, or gives the word that stands there instead.
+    #[inline]
     pub(crate) fn exchange(&self, seen: Word, next: Word) -> Result<(), Word> {
         // AcqRel, Acquire: see the type.
         match self.hot.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Acquire) {

@@ -33,40 +33,49 @@ const _: () = assert!(VERSION_SHIFT + VERSION_BITS == u64::BITS);
 pub(crate) struct Word(u64);
 
 impl Word {
+    #[inline]
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
+    #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
+    #[inline]
     pub(crate) const fn version(self) -> usize {
         (self.0 >> VERSION_SHIFT) as usize
     }
 
+    #[inline]
     pub(crate) const fn time(self) -> u64 {
         self.0 & TIME
     }
 
+    #[inline]
     pub(crate) const fn is_waiting(self) -> bool {
         self.0 & WAITING != 0
     }
 
+    #[inline]
     pub(crate) const fn is_behind(self) -> bool {
         self.0 & BEHIND != 0
     }
 
     /// The same word with another time, which fits the field.
+    #[inline]
     pub(crate) fn with_time(self, time: u64) -> Self {
         debug_assert!(time <= TIME, "{time} does not fit the time field");
         Self((self.0 & !TIME) | (time & TIME))
     }
 
+    #[inline]
     pub(crate) const fn with_waiting(self, waiting: bool) -> Self {
         Self(if waiting { self.0 | WAITING } else { self.0 & !WAITING })
     }
 
+    #[inline]
     pub(crate) const fn with_behind(self, behind: bool) -> Self {
         Self(if behind { self.0 | BEHIND } else { self.0 & !BEHIND })
     }

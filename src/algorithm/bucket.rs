@@ -32,6 +32,7 @@ impl sealed::Algorithm for Gcra {
         Self { cell: Cell::new(quota, &rate, gcra::first_field(tat)) }
     }
 
+    #[inline]
     fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused> {
         if n == 0 {
             return Ok(());

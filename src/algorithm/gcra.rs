@@ -55,12 +55,19 @@ impl Rate {
     }
 
     /// The tick that `now` lies in.
+    #[inline]
     pub(crate) fn at(&self, now: Nanos) -> Ticks {
-        let since = Ticks::from(now.get()) - Ticks::from(self.origin.get());
-        (since * Ticks::from(self.interval.mul)) >> self.interval.shift
+        match now.get().checked_sub(self.origin.get()) {
+            Some(since) => (Ticks::from(since) * Ticks::from(self.interval.mul)) >> self.interval.shift,
+            None => {
+                let before = Ticks::from(self.origin.get()) - Ticks::from(now.get());
+                (-before * Ticks::from(self.interval.mul)) >> self.interval.shift
+            }
+        }
     }
 
     /// The tick from which a grant from rest at `now` counts. See [`Interval::round_up`].
+    #[inline]
     pub(crate) fn starts_at(&self, now: Nanos) -> Ticks {
         let floor = self.at(now);
         let since = Ticks::from(now.get()) - Ticks::from(self.origin.get());
@@ -69,11 +76,13 @@ impl Rate {
     }
 
     /// n*T.
+    #[inline]
     pub(crate) fn cost(&self, n: u64) -> Ticks {
         Ticks::from(n) * Ticks::from(self.interval.ticks)
     }
 
     /// The TAT after a grant of `n` at `now`, or `None` if the bucket does not hold as many.
+    #[inline]
     pub(crate) fn admit(&self, tat: u64, now: Nanos, n: u64) -> Option<Ticks> {
         let (tat, cost, at) = (Ticks::from(tat), self.cost(n), self.at(now));
         if tat.max(at) + cost > at + Ticks::from(self.capacity) {
@@ -119,10 +128,12 @@ impl Rate {
             return None;
         }
         let Some(wait) = self.nanos_at(tick).map(|at| at - Ticks::from(now.get())) else { return Some(Duration::MAX) };
+        if let Ok(wait) = u64::try_from(wait) {
+            return Some(Duration::from_nanos(wait));
+        }
         let nanos_per_second = 1_000_000_000;
-        let secs = u64::try_from(wait / nanos_per_second);
-        let nanos = u32::try_from(wait % nanos_per_second);
-        Some(secs.ok().zip(nanos.ok()).map_or(Duration::MAX, |(secs, nanos)| Duration::new(secs, nanos)))
+        let nanos = u32::try_from(wait % nanos_per_second).unwrap_or(0);
+        Some(u64::try_from(wait / nanos_per_second).map_or(Duration::MAX, |secs| Duration::new(secs, nanos)))
     }
 
     /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks.
@@ -132,9 +143,16 @@ impl Rate {
         if shift > 0 && tick.unsigned_abs().leading_zeros() <= shift + 2 {
             return None;
         }
-        let (ticks, mul) = (tick << shift, Ticks::from(self.interval.mul));
-        let whole = ticks.checked_div_euclid(mul)? + Ticks::from(ticks.checked_rem_euclid(mul)? > 0);
-        Some(Ticks::from(self.origin.get()) + whole)
+        let (ticks, mul) = (tick << shift, self.interval.mul);
+        // In 64 bits where that will do, which is several times as fast.
+        let whole = match u64::try_from(ticks) {
+            Ok(ticks) => Ticks::from(ticks.checked_div(mul.into())?) + Ticks::from(ticks.checked_rem(mul.into())? > 0),
+            Err(_) => {
+                let mul = Ticks::from(mul);
+                ticks.checked_div_euclid(mul)? + Ticks::from(ticks.checked_rem_euclid(mul)? > 0)
+            }
+        };
+        Some(Ticks::from(self.origin.get()).saturating_add(whole))
     }
 
     /// The first instant that lies in tick `tick` or later: [`Nanos::MAX`] if it is never, or beyond 584 years.
@@ -245,6 +263,7 @@ impl Left {
 }
 
 /// The TAT as the time field of a word holds it; `None` if it has left the field and the origin must move.
+#[inline]
 pub(crate) fn field(tat: Ticks) -> Option<u64> {
     u64::try_from(tat).ok().filter(|time| *time <= FIELD_END)
 }

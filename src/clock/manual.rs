@@ -65,20 +65,12 @@ impl ManualClock {
     }
 
     /// Moves the clock to `now`, which may be earlier than the time at which it stands.
-    ///
-    /// # Panics
-    ///
-    /// Panics only if a woken waker does, and after all others have been woken.
     pub fn set(&self, now: impl Into<Nanos>) {
         let now = now.into();
         self.change(|_| now);
     }
 
     /// Moves the clock forward by `span`, to [`Nanos::MAX`] at most.
-    ///
-    /// # Panics
-    ///
-    /// Panics only if a woken waker does, and after all others have been woken.
     pub fn advance(&self, span: Duration) {
         self.change(|now| now.saturating_add(span));
     }

@@ -22,34 +22,41 @@ pub(crate) struct Pace {
     rate: Rate,
     now: Nanos,
     at: Ticks,
-    floor: Ticks,
+    catch_up: Duration,
 }
 
 impl Pace {
+    #[inline]
     pub(crate) fn new(rate: Rate, now: Nanos, catch_up: Duration) -> Self {
-        let at = rate.at(now);
-        // A quarter of the time field is the most that can be caught up: a quarter of a second for the finest unit.
-        let floor = rate.at(now.saturating_sub(catch_up)).max(at - (1 << (FIELD_BITS - 2)));
-        Self { rate, now, at, floor }
+        Self { rate, now, at: rate.at(now), catch_up }
+    }
+
+    /// The tick before which lateness is not made up for.
+    fn floor(&self) -> Ticks {
+        // A quarter of the time field is the most that can be: a quarter of a second for the finest unit.
+        self.rate.at(self.now.saturating_sub(self.catch_up)).max(self.at - (1 << (FIELD_BITS - 2)))
     }
 
     /// Whether the end of the time field is so near that the origin must move before anything is granted.
+    #[inline]
     pub(crate) fn must_rebase(&self) -> bool {
         self.at >= 1 << (FIELD_BITS - 1)
     }
 
     /// The same quota with an origin near `now`, and the TAT in its ticks.
     pub(crate) fn rebased(&self, tat: u64) -> (Rate, Ticks) {
-        self.rate.rebased(Ticks::from(tat).max(self.floor), self.now)
+        self.rate.rebased(Ticks::from(tat).max(self.floor()), self.now)
     }
 
     /// The tick from which a request of `n` may leave, if the TAT is `tat` when its turn comes.
+    #[inline]
     pub(crate) fn slot(&self, tat: Ticks, n: u64) -> Ticks {
         let capacity = Ticks::from(self.rate.capacity);
         tat - (capacity - self.rate.cost(n).min(capacity))
     }
 
     /// Whether that tick has come.
+    #[inline]
     pub(crate) fn is_due(&self, slot: Ticks) -> bool {
         slot <= self.at
     }
@@ -63,12 +70,13 @@ impl Pace {
 
     /// A request that meets nobody waiting: the TAT after its grant and whether the schedule is still behind, or `None` if
     /// it has to wait.
+    #[inline]
     pub(crate) fn pass(&self, word: Word, n: u64) -> Option<(Ticks, bool)> {
         let tat = Ticks::from(word.time());
         if !self.is_due(self.slot(tat, n)) {
             return None;
         }
-        let late = word.is_behind() && tat >= self.floor;
+        let late = word.is_behind() && tat >= self.floor();
         let base = if tat > self.at || late { tat } else { self.rate.starts_at(self.now) };
         let next = base + self.rate.cost(n);
         Some((next, late && next <= self.at))
@@ -76,7 +84,7 @@ impl Pace {
 
     /// The TAT after the head of the line, whose slot has come, leaves. It waited, so time before `now` is lateness.
     pub(crate) fn depart(&self, tat: Ticks, n: u64) -> Ticks {
-        tat.max(self.floor) + self.rate.cost(n)
+        tat.max(self.floor()) + self.rate.cost(n)
     }
 
     /// Whether the schedule is behind the clock when the TAT is `tat`.

@@ -174,6 +174,7 @@ impl Queue {
     }
 
     /// A slot that is due while nobody waits: one exchange, no lock.
+    #[inline]
     pub(crate) fn pass(&self, n: u64, now: Nanos) -> Option<Grant> {
         if n == 0 {
             return (!self.is_closed()).then_some(Grant { n, after: Word::default() });

@@ -1,11 +1,10 @@
 //! Wakers that are due, collected under the lock and called after it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use smallvec::SmallVec;
 
-use crate::timer::WakeList;
+use crate::timer::{WakeList, contained};
 
 /// What is to be done with wakers once no lock is held, since it runs code of the executor.
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ impl Wakers {
     pub(crate) fn call(self) {
         self.due.wake_all();
         for waker in self.spent {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(waker)));
+            contained(|| drop(waker));
         }
     }
 }
