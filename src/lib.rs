@@ -1,4 +1,69 @@
-//! tollgate: an in-process rate limiter.
+//! An in-process rate limiter: lock-free decisions on one atomic word, and async pacing in first-come order.
+//!
+//! Threads and tasks share one `Arc`. Either they ask and get yes or no at once (*policing*: [`Limiter`]), or they wait for a
+//! permit that is handed out in order and at an even pace (*shaping*: [`Shaper`]).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tollgate::{Quota, Shaper, TokenBucket};
+//!
+//! # async fn call_the_service() {}
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), tollgate::Refused> {
+//! let limiter = Arc::new(TokenBucket::new(Quota::per_second(100).burst(20)));
+//! limiter.try_acquire()?;
+//!
+//! let shaper = Arc::new(Shaper::builder(Quota::per_second(50)).queue(1_000).build());
+//! let _permit = shaper.acquire().await?;
+//! call_the_service().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Which one do I want?
+//!
+//! | what for | type |
+//! |---|---|
+//! | a yes or no at once, bursts allowed up to a size: API clients, log lines | [`TokenBucket`] |
+//! | the same, thought of as a bucket that leaks and must not overflow | [`LeakyBucket`], another name for it |
+//! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
+//!
+//! # Words
+//!
+//! A *permit* is the unit; a request costs n of them, all or nothing. A [`Quota`] is a rate (permits per period) and a
+//! *burst*: the most that can pass at one instant from rest, never one more or less. The *emission interval* T is period /
+//! permits. A refusal, [`Refused`], carries the time after which it is worth coming back, never too early.
+//!
+//! # Guarantees
+//!
+//! - **Exact.** Never a permit more than the law allows, under any interleaving, clock and input. Decisions are made in
+//!   integers, in a unit in which T, n*T and burst*T are whole; where a quota does not fit such a unit, its rate is lower by a
+//!   fraction that [`Quota::rate_loss_ppb`] tells, and its burst is never short.
+//! - **Fair and cancel-safe.** First come, first served. A wait may be dropped at any moment; it leaves no hole and no debt.
+//! - **On pace.** The schedule is anchored, so a late timer does not lower the rate that is delivered.
+//! - **Any time is valid.** Times are nanoseconds since a clock's origin, [`Nanos`]; 0, Unix time and `u64::MAX` included. A
+//!   clock that stands still or goes back admits nothing extra.
+//! - **No panics.** Bad configuration is a typed error; everything else is an answer.
+//!
+//! # Progress and memory ordering
+//!
+//! Decisions of a [`Limiter`], and of a [`Shaper`] while nobody waits, are lock-free; waiting takes a short lock. A change of
+//! the quota blocks no decision. The word is exchanged with acquire and release, so a call that was admitted happens before
+//! the admitted calls that come after it in the word.
+//!
+//! # How it was checked
+//!
+//! The words and the queue are explored with loom and shuttle from these very sources, and compared with naive references
+//! in exact rationals. The crate has no unsafe code (`forbid(unsafe_code)`); it was not run under Miri, and its arithmetic is
+//! tested at the edges rather than proved.
+//!
+//! # Features
+//!
+//! Both are on by default, and additive: no feature changes a type or takes a method away.
+//!
+//! - `tokio`: waits inside a tokio runtime use its timer and follow its paused clock; adds `TokioClock`. Without it all waits
+//!   use one shared timer thread.
+//! - `quanta`: [`DefaultClock`] reads the processor's time stamp counter. Without it, std's monotonic clock.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod algorithm;
@@ -27,3 +92,7 @@ pub use refused::Refused;
 pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder};
 pub use snapshot::Snapshot;
 pub use time::Nanos;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
