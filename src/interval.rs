@@ -129,3 +129,60 @@ fn to_u32(value: u128) -> u32 {
 fn to_u64(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn fit(permits: u64, period: Duration, burst: u64) -> Interval {
+        Interval::fit(&Quota::new(permits, period).unwrap(), burst, burst)
+    }
+
+    #[test]
+    fn ordinary_quotas_are_exact() {
+        for (permits, secs, den) in
+            [(3, 1, 3), (2004, 1, 501), (980_000_000, 10, 49), (2_500_000, 2_592_000, 1), (1, 1, 1)]
+        {
+            let interval = fit(permits, Duration::from_secs(secs), permits);
+            assert_eq!((interval.mul, interval.shift, interval.round_up), (den, 0, false), "{permits} per {secs} s");
+            assert_eq!(
+                u128::from(interval.ticks) * u128::from(permits),
+                u128::from(secs) * 1_000_000_000 * u128::from(den)
+            );
+            assert_eq!(interval.loss_ppb(&Quota::new(permits, Duration::from_secs(secs)).unwrap()), 0);
+        }
+    }
+
+    #[test]
+    fn every_extreme_fits_with_the_finest_unit_and_never_a_shorter_interval() {
+        let periods = [Duration::from_nanos(1), Duration::from_secs(1), Duration::from_secs(u64::MAX), Duration::MAX];
+        let counts = [1, 2, 3, 1_000_003, (1 << 57) - 1, 1 << 57, u64::MAX];
+        for period in periods {
+            for permits in counts {
+                for burst in [0, 1, 2, 1_000, Quota::MAX_BURST] {
+                    let interval = fit(permits, period, burst);
+                    let debt = u128::from(interval.ticks) * u128::from(burst.max(1));
+                    assert!(debt <= LONGEST_DEBT, "{permits} per {period:?} burst {burst}");
+                    // T in the word >= T asked for: ticks * 2^shift / mul >= period / permits, in 2^-64 units where it fits.
+                    let Exact { num, den } = Exact::of(&Quota::new(permits, period).unwrap());
+                    let kept = u128::from(interval.ticks).checked_mul(den).and_then(|kept| {
+                        1u128.checked_shl(interval.shift.into()).and_then(|unit| kept.checked_mul(unit))
+                    });
+                    if let (Some(kept), Some(asked)) = (kept, num.checked_mul(interval.mul.into())) {
+                        assert!(kept >= asked, "{permits} per {period:?} burst {burst}: {interval:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_loss_is_told() {
+        assert_eq!(Quota::per_second(1_000_000_007).burst(1).rate_loss_ppb(), 2);
+        assert_eq!(Quota::per_second(u64::MAX).rate_loss_ppb(), BILLION);
+        assert_eq!(Quota::per_second(0).rate_loss_ppb(), 0);
+        assert_eq!(Quota::UNLIMITED.rate_loss_ppb(), 0);
+    }
+}

@@ -274,3 +274,115 @@ pub(crate) fn first_field(tat: Ticks) -> u64 {
 }
 
 const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::Quota;
+
+    fn rate(permits: u64, period: Duration, burst: u64) -> Rate {
+        let quota = Quota::new(permits, period).unwrap();
+        Rate::new(Interval::fit(&quota, burst, burst), burst)
+    }
+
+    /// The law itself: what was granted, and whether another grant would keep it, whatever the order of times.
+    struct Law {
+        interval: Ticks,
+        burst: Ticks,
+        grants: Vec<(Ticks, Ticks)>,
+    }
+
+    impl Law {
+        fn admits(&self, now: u64, n: u64) -> bool {
+            let (mut sum, now) = (Ticks::from(n), Ticks::from(now));
+            let lawful = |sum: Ticks, then: Ticks| sum * self.interval <= self.burst * self.interval + (now - then);
+            lawful(sum, now)
+                && self.grants.iter().rev().all(|&(then, n)| {
+                    sum += n;
+                    lawful(sum, then)
+                })
+        }
+    }
+
+    #[test]
+    fn every_short_sequence_is_answered_as_the_law_says() {
+        let requests: Vec<(u64, u64)> = (0..6).flat_map(|now| (1..3).map(move |n| (now, n))).collect();
+        for (interval, burst) in [(1, 1), (2, 1), (2, 2), (3, 2), (2, 3)] {
+            let rate = rate(1, Duration::from_nanos(interval), burst);
+            let mut sequence = [0; 4];
+            loop {
+                let mut law = Law { interval: interval.into(), burst: burst.into(), grants: Vec::new() };
+                let mut tat = 0;
+                for &index in &sequence {
+                    let (now, n) = requests[index];
+                    let granted = rate.admit(tat, Nanos::new(now), n).and_then(field);
+                    assert_eq!(granted.is_some(), law.admits(now, n), "T {interval} burst {burst}: {sequence:?}");
+                    if let Some(next) = granted {
+                        tat = next;
+                        law.grants.push((now.into(), n.into()));
+                    }
+                }
+                let Some(digit) = sequence.iter().position(|&digit| digit + 1 < requests.len()) else { break };
+                sequence[..digit].fill(0);
+                sequence[digit] += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_at_the_first_nanosecond_that_admits() {
+        for (permits, period, burst) in
+            [(3, 1_000_000_000, 3), (7, 1_000_000_000, 1), (980_000_000, 10_000_000_000, 5), (1, 1 << 62, 1)]
+        {
+            let rate = rate(permits, Duration::from_nanos(period), burst);
+            let now = Nanos::new(12_345);
+            let full = field(rate.admit(0, now, burst).unwrap()).unwrap();
+            for n in 1..=burst {
+                let wait = rate.refusal(full, now, n).retry_after().unwrap();
+                let then = now.saturating_add(wait);
+                assert!(rate.admit(full, then, n).is_some(), "{permits} per {period} ns, {n} after {wait:?}");
+                assert!(rate.admit(full, Nanos::new(then.get() - 1), n).is_none(), "{n} before {wait:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_moved_origin_changes_no_answer() {
+        let rate = rate(2004, Duration::from_secs(1), 7);
+        let now = Nanos::from_secs(1_200_000); // beyond the field of 2^59 ticks of 1/501 ns
+        let tat = rate.admit(0, now, 3).unwrap();
+        assert_eq!(field(tat), None);
+        let (moved, tat_moved) = rate.rebased(tat, now);
+        let tat_moved = field(tat_moved).unwrap();
+        for later in [0, 1, 499_001, 499_002, 1_000_000_000] {
+            let then = Nanos::new(now.get() + later);
+            for n in 1..=7 {
+                let (before, after) = (tat.max(rate.at(then)) + rate.cost(n), moved.admit(tat_moved, then, n));
+                let lawful = before <= rate.at(then) + Ticks::from(rate.capacity);
+                assert_eq!(after.is_some(), lawful, "{n} after {later} ns");
+                assert_eq!(after.map(|after| after - tat_moved as Ticks), lawful.then(|| before - tat));
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_quota_carries_to_itself_and_a_clock_set_back_mints_nothing() {
+        for (permits, burst) in [(1, 3), (3, 3), (7, 2)] {
+            let rate = rate(permits, Duration::from_nanos(30), burst);
+            for tat in [0, 95, 110, 125, 130] {
+                for now in [0, 50, 100, 200] {
+                    let left = rate.left(tat, Nanos::new(now), rate.capacity);
+                    let (next, next_tat) = left.start(rate.interval, burst);
+                    let next_tat = field(next_tat).unwrap();
+                    for then in [now, 100, 130, 300] {
+                        let then = Nanos::new(then.max(now));
+                        let (carried, kept) = (next.remaining(next_tat, then), rate.remaining(tat, then));
+                        assert!(carried <= kept, "permits were minted: TAT {tat}, changed at {now}, seen at {then:?}");
+                        let set_back = Ticks::from(tat) - Ticks::from(rate.capacity) > rate.at(Nanos::new(now));
+                        assert!(set_back || carried == kept, "lost: TAT {tat}, changed at {now}, seen at {then:?}");
+                    }
+                }
+            }
+        }
+    }
+}
