@@ -40,13 +40,40 @@ pub(crate) struct Cell {
 /// What is written: by itself on its cache lines, so that grants don't take the sets or a neighbour along.
 struct Hot {
     word: AtomicU64,
-    setter: Mutex<Quota>,
+    setter: Mutex<Current>,
+}
+
+/// What setters leave for the next one.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    quota: Quota,
+    since: Nanos,
+}
+
+/// The version that stands: what a setter makes the next one from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) word: Word,
+    pub(crate) rate: Rate,
+    /// The instant from which it counts.
+    pub(crate) since: Nanos,
+}
+
+/// The version that a setter makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    /// The quota, if it is another one.
+    pub(crate) quota: Option<Quota>,
+    pub(crate) rate: Rate,
+    /// The word, whose version is set by [`Cell::replace`].
+    pub(crate) word: Word,
+    pub(crate) since: Nanos,
 }
 
 /// One version of the quota.
 #[derive(Default)]
 struct Set {
-    /// The fields of [`Interval`] other than T: `mul | shift << 32 | round_up << 40`.
+    /// The fields of [`Interval`] other than T: `mul | shift << 32 | round_up << 40`, and `held << 41`.
     scale: AtomicU64,
     cost: AtomicU64,
     capacity: AtomicU64,
@@ -56,7 +83,7 @@ struct Set {
 impl Set {
     fn store(&self, rate: &Rate) {
         let Interval { mul, shift, ticks, round_up } = rate.interval;
-        let scale = u64::from(mul) | u64::from(shift) << 32 | u64::from(round_up) << 40;
+        let scale = u64::from(mul) | u64::from(shift) << 32 | u64::from(round_up) << 40 | u64::from(rate.held) << 41;
         // Release: pairs with the Acquire in `load`; see the type.
         self.scale.store(scale, Ordering::Release);
         self.cost.store(ticks, Ordering::Release);
@@ -78,6 +105,7 @@ impl Set {
             },
             capacity: self.capacity.load(Ordering::Acquire),
             origin: Nanos::new(self.origin.load(Ordering::Acquire)),
+            held: (scale >> 41) & 1 == 1,
         }
     }
 }
@@ -88,7 +116,7 @@ impl Cell {
         let sets: [Set; VERSIONS] = std::array::from_fn(|_| Set::default());
         sets[0].store(rate);
         let word = AtomicU64::new(Word::default().with_time(time).bits());
-        Self { hot: CachePadded::new(Hot { word, setter: Mutex::new(quota) }), sets }
+        Self { hot: CachePadded::new(Hot { word, setter: Mutex::new(Current { quota, since: Nanos::ZERO }) }), sets }
     }
 
     /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
@@ -123,33 +151,28 @@ impl Cell {
         }
     }
 
-    /// Starts a new version: `next` makes its quota and its word (whose version is set here) from the word that it
-    /// replaces, again if that changes meanwhile. If `next` gives an error, nothing changes.
-    pub(crate) fn replace<E>(
-        &self,
-        quota: Option<Quota>,
-        mut next: impl FnMut(Word, Rate) -> Result<(Rate, Word), E>,
-    ) -> Result<(), E> {
+    /// Starts a new version: `next` makes it from the one that stands, again if the word changes meanwhile. If `next` gives an
+    /// error, nothing changes.
+    pub(crate) fn replace<E>(&self, mut next: impl FnMut(Version) -> Result<Next, E>) -> Result<(), E> {
         // One setter at a time: while the lock is held the version stays, and only its time and flags may change.
         let mut current = self.hot.setter.lock();
         let (mut word, rate) = self.load();
         loop {
-            let (next_rate, next_word) = next(word, rate)?;
-            self.sets[word.next_version()].store(&next_rate);
-            match self.exchange(word, next_word.with_next_version()) {
-                Ok(()) => break,
+            let next = next(Version { word, rate, since: current.since })?;
+            self.sets[word.next_version()].store(&next.rate);
+            match self.exchange(word, next.word.with_next_version()) {
+                Ok(()) => {
+                    *current = Current { quota: next.quota.unwrap_or(current.quota), since: next.since };
+                    return Ok(());
+                }
                 Err(actual) => word = actual,
             }
         }
-        if let Some(quota) = quota {
-            *current = quota;
-        }
-        Ok(())
     }
 
     /// The quota that was set last.
     pub(crate) fn quota(&self) -> Quota {
-        *self.hot.setter.lock()
+        self.hot.setter.lock().quota
     }
 }
 

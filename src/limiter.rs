@@ -1,6 +1,7 @@
 //! The limiter: a law, a clock, and the questions that can be asked.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::algorithm::{Algorithm, Gcra};
 use crate::clock::{Clock, DefaultClock};
@@ -26,7 +27,7 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
 /// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is
-/// deterministic: `..._at(.., now)`, where `now` is [`Nanos`], a `u64` of nanoseconds or a [`Duration`](std::time::Duration)
+/// deterministic: `..._at(.., now)`, where `now` is [`Nanos`], a `u64` of nanoseconds or a [`Duration`]
 /// since the clock's origin. Any `u64` is a valid time.
 ///
 /// # Guarantees
@@ -74,6 +75,7 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 pub struct Limiter<A, C = DefaultClock> {
     algorithm: A,
     clock: C,
+    max_pause: Duration,
 }
 
 impl<A: Algorithm> Limiter<A> {
@@ -85,7 +87,13 @@ impl<A: Algorithm> Limiter<A> {
 
     /// Configures a limiter: the permits it starts with, and its clock.
     pub fn builder(quota: Quota) -> LimiterBuilder<A> {
-        LimiterBuilder { quota, initial: None, clock: DefaultClock, law: std::marker::PhantomData }
+        LimiterBuilder {
+            quota,
+            initial: None,
+            max_pause: Duration::MAX,
+            clock: DefaultClock,
+            law: std::marker::PhantomData,
+        }
     }
 }
 
@@ -93,7 +101,7 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     /// Makes a limiter at rest on a clock of the caller's, such as a [`ManualClock`](crate::ManualClock) in tests.
     #[must_use]
     pub fn with_clock(quota: Quota, clock: C) -> Self {
-        Self { algorithm: A::start(quota, None, || Nanos::ZERO), clock }
+        Self { algorithm: A::start(quota, None, || Nanos::ZERO), clock, max_pause: Duration::MAX }
     }
 
     /// Takes one permit, now or not at all.
@@ -197,12 +205,115 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
         self.algorithm.snapshot(now.into())
     }
 
+    /// Takes what is there, `n` at most, and says how much: 0 to `n`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bytes = TokenBucket::new(Quota::per_second(1_000).burst(64));
+    /// assert_eq!(bytes.acquire_up_to_at(50, 0), 50);
+    /// assert_eq!(bytes.acquire_up_to_at(50, 0), 14);
+    /// assert_eq!(bytes.acquire_up_to_at(50, 0), 0);
+    /// ```
+    pub fn acquire_up_to(&self, n: u64) -> u64 {
+        self.acquire_up_to_at(n, self.clock.now())
+    }
+
+    /// [`acquire_up_to`](Self::acquire_up_to) at a given time.
+    pub fn acquire_up_to_at(&self, n: u64, now: impl Into<Nanos>) -> u64 {
+        self.algorithm.acquire_up_to(n, now.into())
+    }
+
+    /// Gives `n` permits back whose work did not happen. The bucket is never fuller than full: what is beyond is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_hour(10));
+    /// bucket.try_acquire_n_at(8, 0)?;
+    /// bucket.refund_at(3, 0);
+    /// assert_eq!(bucket.available_at(0), 5);
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
+    pub fn refund(&self, n: u64) {
+        self.refund_at(n, self.clock.now());
+    }
+
+    /// [`refund`](Self::refund) at a given time.
+    pub fn refund_at(&self, n: u64, now: impl Into<Nanos>) {
+        self.algorithm.refund(n, now.into());
+    }
+
+    /// Fills the bucket: the full burst is there. A pause goes on.
+    pub fn reset(&self) {
+        self.reset_at(self.clock.now());
+    }
+
+    /// [`reset`](Self::reset) at a given time.
+    pub fn reset_at(&self, now: impl Into<Nanos>) {
+        self.algorithm.reset(now.into());
+    }
+
+    /// Admits nothing for `span`, and lets nothing accrue: what is left now is left at the end. For a server's `Retry-After`.
+    ///
+    /// A pause that is set during another one replaces it: an earlier end shortens it, a later one prolongs it. At most
+    /// [`max_pause`](LimiterBuilder::max_pause) from now. Requests meanwhile are refused with [`Refused::Paused`], which tells
+    /// when to come back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Refused, TokenBucket};
+    ///
+    /// let clock = ManualClock::new();
+    /// let bucket = TokenBucket::with_clock(Quota::per_second(1).burst(3), clock.clone());
+    /// bucket.try_acquire()?;
+    /// bucket.pause_for(Duration::from_secs(10));
+    /// assert_eq!(bucket.try_acquire(), Err(Refused::Paused { asked: 1, retry_after: Duration::from_secs(10) }));
+    /// clock.advance(Duration::from_secs(10));
+    /// assert_eq!(bucket.available(), 2);
+    /// # Ok::<(), Refused>(())
+    /// ```
+    pub fn pause_for(&self, span: Duration) {
+        let now = self.clock.now();
+        self.pause_until_at(now.saturating_add(span), now);
+    }
+
+    /// Admits nothing until `end` on the limiter's clock. See [`pause_for`](Self::pause_for). An `end` that is not after now
+    /// ends a pause.
+    pub fn pause_until(&self, end: impl Into<Nanos>) {
+        self.pause_until_at(end, self.clock.now());
+    }
+
+    /// [`pause_until`](Self::pause_until) at a given time.
+    pub fn pause_until_at(&self, end: impl Into<Nanos>, now: impl Into<Nanos>) {
+        let now = now.into();
+        self.algorithm.pause_until(end.into().min(now.saturating_add(self.max_pause)), now);
+    }
+
+    /// Ends a pause: what was left when it began is left now. Without a pause it changes nothing.
+    pub fn resume(&self) {
+        self.resume_at(self.clock.now());
+    }
+
+    /// [`resume`](Self::resume) at a given time.
+    pub fn resume_at(&self, now: impl Into<Nanos>) {
+        let now = now.into();
+        self.algorithm.pause_until(now, now);
+    }
+
     /// Changes the quota of the live limiter. It carries permits, not time: what is left stays left, the fraction accrued
     /// included, cut to the new burst. Nothing is credited for the time before at the new rate.
     ///
     /// - A larger burst starts with what was left, and fills at the new rate. A full bucket whose burst grows is not full.
     /// - Setting the same quota again changes nothing.
     /// - Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts empty.
+    /// - A pause goes on.
     /// - The new arrival time is rounded up to the unit of the new quota (a fraction of a nanosecond, as a rule), once.
     ///
     /// Decisions under way are by the old quota or by the new one, never by a mixture. Setters wait for each other; nobody
@@ -265,6 +376,7 @@ impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
 pub struct LimiterBuilder<A, C = DefaultClock> {
     quota: Quota,
     initial: Option<u64>,
+    max_pause: Duration,
     clock: C,
     law: std::marker::PhantomData<fn() -> A>,
 }
@@ -276,14 +388,21 @@ impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
         Self { initial: Some(permits), ..self }
     }
 
+    /// Sets the longest pause that [`pause_for`](Limiter::pause_for) and its relatives may set, counted from the call; a longer
+    /// one counts as this. Without it there is no bound, so a server that answers with a `Retry-After` of 31 years is believed.
+    pub fn max_pause(self, longest: Duration) -> Self {
+        Self { max_pause: longest, ..self }
+    }
+
     /// Sets the clock.
     pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<A, D> {
-        LimiterBuilder { quota: self.quota, initial: self.initial, clock, law: self.law }
+        LimiterBuilder { quota: self.quota, initial: self.initial, max_pause: self.max_pause, clock, law: self.law }
     }
 
     /// Builds the limiter.
     #[must_use]
     pub fn build(self) -> Limiter<A, C> {
-        Limiter { algorithm: A::start(self.quota, self.initial, || self.clock.now()), clock: self.clock }
+        let algorithm = A::start(self.quota, self.initial, || self.clock.now());
+        Limiter { algorithm, clock: self.clock, max_pause: self.max_pause }
     }
 }

@@ -88,6 +88,16 @@ impl Shaping {
         self.0.set_quota(quota, now.into());
     }
 
+    /// A pause, or the end of one if `end` is not after `now`.
+    pub fn pause_until(&self, end: u64, now: u64) {
+        self.0.pause_until(end.into(), now.into());
+    }
+
+    /// Permits given back.
+    pub fn refund(&self, n: u64, now: u64) {
+        self.0.refund(n, now.into());
+    }
+
     /// The end of all waits.
     pub fn close(&self, now: u64) {
         self.0.close(now.into());

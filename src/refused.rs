@@ -53,6 +53,14 @@ pub enum Refused {
         /// The permits that are left.
         remaining: u64,
     },
+    /// A pause lasts: nothing is admitted before its end.
+    Paused {
+        /// The permits that were asked for.
+        asked: u64,
+        /// The time until as many are there: until the end of the pause, or longer if too few were left when it began. For a
+        /// request with a deadline, the wait that it would have been.
+        retry_after: Duration,
+    },
     /// As many callers wait already as the queue was built for.
     QueueFull {
         /// The callers that wait.
@@ -75,7 +83,7 @@ impl Refused {
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match *self {
-            Self::TooSoon { retry_after, .. } => Some(retry_after),
+            Self::TooSoon { retry_after, .. } | Self::Paused { retry_after, .. } => Some(retry_after),
             Self::QueueFull { estimated_wait, .. } => estimated_wait,
             Self::DeadlineTooSoon { wait } => Some(wait),
             Self::ExceedsCapacity { .. } | Self::Never { .. } | Self::Closed => None,
@@ -103,6 +111,9 @@ impl fmt::Display for Refused {
             }
             Self::Never { asked, remaining } => {
                 write!(f, "never at this quota: {asked} asked, {remaining} left and the rate is 0")
+            }
+            Self::Paused { asked, retry_after } => {
+                write!(f, "paused: {asked} asked, retry after {retry_after:?}")
             }
             Self::QueueFull { waiting, estimated_wait: Some(wait) } => {
                 write!(f, "queue full: {waiting} waiting, estimated wait {wait:?}")

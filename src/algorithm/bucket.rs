@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 
-use super::gcra::{self, Left, Rate};
+use super::gcra::{self, Left, Rate, Ticks};
 use super::{Algorithm, sealed};
-use crate::cell::Cell;
+use crate::cell::{Cell, Next, Version};
 use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::refused::Refused;
@@ -72,13 +72,38 @@ impl sealed::Algorithm for Gcra {
         self.look(|rate, tat| rate.snapshot(tat, now))
     }
 
+    fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
+        loop {
+            let (word, rate) = self.cell.load();
+            let n = n.min(rate.remaining(word.time(), now));
+            // What is there may have been taken meanwhile; then there is less, and this looks again.
+            if (n > 0 || self.cell.still(word)) && self.try_acquire(n, now).is_ok() {
+                return n;
+            }
+        }
+    }
+
+    fn refund(&self, n: u64, now: Nanos) {
+        self.set_time(|rate, tat| rate.refunded(tat, now, n));
+    }
+
+    fn reset(&self, now: Nanos) {
+        self.set_time(|rate, tat| rate.refunded(tat, now, u64::MAX));
+    }
+
     fn set_quota(&self, quota: Quota, now: Nanos) {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
-        let Ok(()) = self.cell.replace(Some(quota), |word, rate| {
-            let (next, tat) = rate.left(word.time(), now, rate.capacity).start(interval, burst);
-            Ok::<_, Infallible>((next, word.with_time(gcra::first_field(tat))))
+        self.change(now, Some(quota), |left, rate| {
+            if rate.is_held(now) { left.start_at(rate.origin, interval, burst) } else { left.start(interval, burst) }
         });
+    }
+
+    fn pause_until(&self, end: Nanos, now: Nanos) {
+        if end <= now && !self.look(|rate, _| rate.is_held(now)) {
+            return;
+        }
+        self.change(now, None, |left, rate| left.start_at(end, rate.interval, rate.burst()));
     }
 
     fn quota(&self) -> Quota {
@@ -90,11 +115,33 @@ impl Gcra {
     /// Grants and moves the origin in one exchange, so that the move changes no answer.
     #[cold]
     fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.cell.replace(None, |word, rate| {
+        self.cell.replace(|Version { word, rate, since }| {
             let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
             let (rate, tat) = rate.rebased(tat, now);
-            Ok((rate, word.with_time(gcra::first_field(tat))))
+            Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
         })
+    }
+
+    /// Starts another version with what is left of this one.
+    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Rate) -> (Rate, Ticks)) {
+        let Ok(()) = self.cell.replace(|Version { word, rate, since }| {
+            let left = rate.left(word.time(), now, rate.capacity, since);
+            let (next, tat) = start(left, rate);
+            let word = word.with_time(gcra::first_field(tat));
+            Ok::<_, Infallible>(Next { quota, rate: next, word, since: left.since() })
+        });
+    }
+
+    /// Puts another TAT in place.
+    fn set_time(&self, next: impl Fn(&Rate, u64) -> u64) {
+        loop {
+            let (word, rate) = self.cell.load();
+            let next = word.with_time(next(&rate, word.time()));
+            let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+            if done {
+                return;
+            }
+        }
     }
 
     /// Answers from one consistent reading, without a write.

@@ -31,6 +31,8 @@ pub(crate) struct Rate {
     pub(crate) capacity: u64,
     /// Where the ticks are counted from.
     pub(crate) origin: Nanos,
+    /// Whether nothing is admitted before the origin: it is the end of a pause.
+    pub(crate) held: bool,
 }
 
 /// What is left of one version of a quota when another follows it: permits and the instant, both as exact fractions.
@@ -51,7 +53,7 @@ impl Rate {
     /// A full bucket at time 0.
     pub(crate) fn new(interval: Interval, burst: u64) -> Self {
         // `Interval::fit` has bounded the product.
-        Self { interval, capacity: interval.ticks.saturating_mul(burst), origin: Nanos::ZERO }
+        Self { interval, capacity: interval.ticks.saturating_mul(burst), origin: Nanos::ZERO, held: false }
     }
 
     /// The tick that `now` lies in.
@@ -75,6 +77,12 @@ impl Rate {
         floor + Ticks::from(up)
     }
 
+    /// Whether a pause lasts at `now`.
+    #[inline]
+    pub(crate) fn is_held(&self, now: Nanos) -> bool {
+        self.held && now < self.origin
+    }
+
     /// n*T.
     #[inline]
     pub(crate) fn cost(&self, n: u64) -> Ticks {
@@ -85,7 +93,7 @@ impl Rate {
     #[inline]
     pub(crate) fn admit(&self, tat: u64, now: Nanos, n: u64) -> Option<Ticks> {
         let (tat, cost, at) = (Ticks::from(tat), self.cost(n), self.at(now));
-        if tat.max(at) + cost > at + Ticks::from(self.capacity) {
+        if self.is_held(now) || tat.max(at) + cost > at + Ticks::from(self.capacity) {
             return None;
         }
         Some(tat.max(self.starts_at(now)) + cost)
@@ -101,6 +109,7 @@ impl Rate {
         let remaining = self.remaining(tat, now);
         // From here on n*T <= capacity, so the bucket must be in debt: it will do when that has fallen to capacity - n*T.
         match self.until(Ticks::from(tat) + self.cost(n) - Ticks::from(self.capacity), now) {
+            Some(retry_after) if self.is_held(now) => Refused::Paused { asked: n, retry_after },
             Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
             None => Refused::Never { asked: n, remaining },
         }
@@ -108,9 +117,18 @@ impl Rate {
 
     /// The largest n that would be admitted at `now`.
     pub(crate) fn remaining(&self, tat: u64, now: Nanos) -> u64 {
+        if self.is_held(now) {
+            return 0;
+        }
         let debt = (Ticks::from(tat) - self.at(now)).max(0);
         let left = u64::try_from(Ticks::from(self.capacity) - debt).unwrap_or(0);
         left.checked_div(self.interval.ticks).unwrap_or(u64::MAX)
+    }
+
+    /// The TAT after `n` permits were given back: at most full.
+    pub(crate) fn refunded(&self, tat: u64, now: Nanos, n: u64) -> u64 {
+        let less = (Ticks::from(tat) - self.cost(n)).max(self.at(now)).max(0);
+        u64::try_from(less).map_or(tat, |less| less.min(tat))
     }
 
     /// The burst; everything if unlimited.
@@ -121,6 +139,11 @@ impl Rate {
     /// The time from `now` to the first nanosecond that lies in tick `tick` or later; `None` if time brings no ticks.
     /// [`Duration::MAX`] stands for more than that.
     pub(crate) fn until(&self, tick: Ticks, now: Nanos) -> Option<Duration> {
+        // During a pause ticks are counted from its end, and nothing is there before.
+        let tick = if self.is_held(now) { tick.max(0) } else { tick };
+        if self.is_held(now) && tick == 0 {
+            return Some(self.origin.saturating_since(now));
+        }
         if tick <= self.at(now) {
             return Some(Duration::ZERO);
         }
@@ -158,7 +181,7 @@ impl Rate {
     /// The first instant that lies in tick `tick` or later: [`Nanos::MAX`] if it is never, or beyond 584 years.
     pub(crate) fn instant(&self, tick: Ticks) -> Nanos {
         if tick <= 0 && self.interval.mul == 0 {
-            return Nanos::ZERO;
+            return if self.held { self.origin } else { Nanos::ZERO };
         }
         self.nanos_at(tick).map_or(Nanos::MAX, |at| Nanos::new(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
     }
@@ -191,20 +214,23 @@ impl Rate {
         let moved = (nanos * mul) >> shift;
         let origin = Ticks::from(self.origin.get()) + nanos;
         let origin = u64::try_from(origin).map_or(Nanos::MAX, Nanos::new);
-        (Self { origin, ..*self }, tat - moved)
+        (Self { origin, held: false, ..*self }, tat - moved)
     }
 
-    /// What is left at `now`, to be carried to another quota. `deepest` is the deepest debt that this quota allows, in
-    /// ticks: the capacity, or more where a queue lets large requests pay afterwards.
+    /// What is left at `now`, to be carried to another version. `deepest` is the deepest debt that this quota allows, in
+    /// ticks: the capacity, or more where a queue lets large requests pay afterwards. `since` is when this version began.
     ///
     /// The instant is `max(now, tat - deepest)`, not `now`: a clock that was set back would otherwise be given the time
-    /// between twice.
-    pub(crate) fn left(&self, tat: u64, now: Nanos, deepest: u64) -> Left {
+    /// between twice. Where TAT does not tell of time, without a rate and during a pause, it is `max(now, since)`.
+    pub(crate) fn left(&self, tat: u64, now: Nanos, deepest: u64, since: Nanos) -> Left {
         let (tat, capacity) = (Ticks::from(tat), Ticks::from(self.capacity));
         let whole = |since, ticks| Left { ticks, cost: self.interval.ticks.max(1), since, rest: 0, per: 1 };
-        if self.interval.mul == 0 {
-            // Without a rate TAT counts permits; unlimited leaves nothing.
-            return whole(now.max(self.origin), if self.interval.ticks == 0 { 0 } else { capacity - tat });
+        if self.interval.ticks == 0 {
+            // Unlimited leaves nothing.
+            return whole(now.max(since), 0);
+        }
+        if self.interval.mul == 0 || self.is_held(now) {
+            return whole(now.max(since), capacity - tat);
         }
         let (at, earliest) = (self.at(now), tat - Ticks::from(deepest));
         if at >= earliest {
@@ -238,13 +264,24 @@ impl Left {
         u64::try_from((owed.max(0) + cost - 1) / cost).unwrap_or(u64::MAX)
     }
 
-    /// Starts a quota with what is left of the one before: what is left stays left, cut to the new burst, the fraction
+    /// The instant from which the next version counts, rounded up to a nanosecond.
+    pub(crate) fn since(&self) -> Nanos {
+        self.since.saturating_add(Duration::from_nanos(u64::from(self.rest > 0)))
+    }
+
+    /// Starts a version at the end of a pause, unless that has come: what is left stays left until then.
+    pub(crate) fn start_at(&self, end: Nanos, interval: Interval, burst: u64) -> (Rate, Ticks) {
+        if end <= self.since() {
+            return self.start(interval, burst);
+        }
+        let (rate, tat) = Self { since: end, rest: 0, per: 1, ..*self }.start(interval, burst);
+        (Rate { held: true, ..rate }, tat)
+    }
+
+    /// Starts a version with what is left of the one before: what is left stays left, cut to the new burst, the fraction
     /// accrued included. The new TAT is rounded up to a whole tick, once.
     pub(crate) fn start(&self, interval: Interval, burst: u64) -> (Rate, Ticks) {
-        let mut rate = Rate { origin: self.since, ..Rate::new(interval, burst) };
-        if interval.mul == 0 && self.rest > 0 {
-            rate.origin = self.since.saturating_add(Duration::from_nanos(1));
-        }
+        let rate = Rate { origin: self.since, ..Rate::new(interval, burst) };
         // The instant is a = rest * mul / (per * 2^shift) ticks after the origin; what is left is b = left * T' / T.
         // TAT = ceil(a + capacity - b), or ceil(a) if b is cut to the capacity.
         let (per, old_cost, shift) = (Ticks::from(self.per), Ticks::from(self.cost), u32::from(interval.shift));
@@ -371,7 +408,7 @@ mod tests {
             let rate = rate(permits, Duration::from_nanos(30), burst);
             for tat in [0, 95, 110, 125, 130] {
                 for now in [0, 50, 100, 200] {
-                    let left = rate.left(tat, Nanos::new(now), rate.capacity);
+                    let left = rate.left(tat, Nanos::new(now), rate.capacity, Nanos::ZERO);
                     let (next, next_tat) = left.start(rate.interval, burst);
                     let next_tat = field(next_tat).unwrap();
                     for then in [now, 100, 130, 300] {

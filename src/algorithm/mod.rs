@@ -24,7 +24,12 @@ pub(crate) mod sealed {
         fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn snapshot(&self, now: Nanos) -> Snapshot;
+        fn acquire_up_to(&self, n: u64, now: Nanos) -> u64;
+        fn refund(&self, n: u64, now: Nanos);
+        fn reset(&self, now: Nanos);
         fn set_quota(&self, quota: Quota, now: Nanos);
+        /// Ends a pause if `end` is not after `now`.
+        fn pause_until(&self, end: Nanos, now: Nanos);
         fn quota(&self) -> Quota;
     }
 }

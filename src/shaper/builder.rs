@@ -33,13 +33,14 @@ pub struct ShaperBuilder {
     quota: Quota,
     settings: Settings,
     initial: Option<u64>,
+    max_pause: Duration,
     timer: Timer,
 }
 
 impl ShaperBuilder {
     pub(super) fn new(quota: Quota) -> Self {
         let settings = Settings { places: usize::MAX, max_n: None, catch_up: CATCH_UP };
-        Self { quota, settings, initial: None, timer: Timer::Runtime }
+        Self { quota, settings, initial: None, max_pause: Duration::MAX, timer: Timer::Runtime }
     }
 
     /// Sets how many callers may wait; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0: nobody
@@ -77,6 +78,14 @@ impl ShaperBuilder {
         self
     }
 
+    /// Sets the longest pause that [`pause_for`](Shaper::pause_for) and [`pause_until`](Shaper::pause_until) may set, counted
+    /// from the call; a longer one counts as this. Without it there is no bound, so a server that answers with a `Retry-After`
+    /// of 31 years is believed.
+    pub fn max_pause(mut self, longest: Duration) -> Self {
+        self.max_pause = longest;
+        self
+    }
+
     /// Runs the shaper on a clock that is moved by hand, for deterministic tests. Waits need no runtime then: moving the clock
     /// wakes those who are due.
     pub fn clock(mut self, clock: ManualClock) -> Self {
@@ -88,6 +97,7 @@ impl ShaperBuilder {
     #[must_use]
     pub fn build(self) -> Shaper {
         let now = self.timer.now();
-        Shaper { queue: Queue::new(self.quota, self.settings, self.initial, now), timer: self.timer }
+        let queue = Queue::new(self.quota, self.settings, self.initial, now);
+        Shaper { queue, timer: self.timer, max_pause: self.max_pause }
     }
 }

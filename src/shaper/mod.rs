@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::quota::Quota;
 use crate::refused::Refused;
+use crate::time::Nanos;
 use crate::timer::Timer;
 use queue::{Grant, Queue};
 
@@ -81,6 +82,7 @@ use queue::{Grant, Queue};
 pub struct Shaper {
     queue: Queue,
     timer: Timer,
+    max_pause: Duration,
 }
 
 impl Shaper {
@@ -245,6 +247,72 @@ impl Shaper {
     /// As [`try_acquire`](Self::try_acquire).
     pub fn try_acquire_n(&self, n: u64) -> Result<Permit<'_>, Refused> {
         self.queue.try_acquire(n, self.timer.now()).map(|grant| Permit::new(self, grant))
+    }
+
+    /// Takes the permits that are there now, `n` at most; the [`Permit`] says how many, perhaps 0. While others wait, or after
+    /// [`close`](Self::close), none is there.
+    pub fn acquire_up_to(&self, n: u64) -> Permit<'_> {
+        Permit::new(self, self.queue.acquire_up_to(n, self.timer.now()))
+    }
+
+    /// Gives `n` permits back whose work did not happen, at most to the full burst; who waits moves up.
+    ///
+    /// With a burst of 1 that lets the next leave less than T after the last one, so it is right only if the last one did not
+    /// leave. [`Permit::give_back`] knows; prefer it where a permit is at hand.
+    pub fn refund(&self, n: u64) {
+        self.queue.refund(n, self.timer.now());
+    }
+
+    /// Fills the bucket: the full burst is there, and who waits is granted from it. A pause goes on.
+    pub fn reset(&self) {
+        self.refund(u64::MAX);
+    }
+
+    /// Holds everybody for `span`, those who wait and those who come. For a server's `Retry-After`.
+    ///
+    /// Nothing accrues meanwhile: the first leaves at the end plus what was left of its interval, the others behind it at the
+    /// pace, so that nothing leaves in a burst. Places and deadlines stay: who would be too late is told at its deadline, or at
+    /// once if it comes later. A pause that is set during another one replaces it: an earlier end shortens it, a later one
+    /// prolongs it. At most [`max_pause`](ShaperBuilder::max_pause) from now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::{Quota, Shaper};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), tollgate::Refused> {
+    /// let shaper = Shaper::new(Quota::per_second(10));
+    /// let start = tokio::time::Instant::now();
+    /// let _permit = shaper.acquire().await?;
+    /// shaper.pause_for(Duration::from_secs(30)); // 429, Retry-After: 30
+    /// let _permit = shaper.acquire().await?;
+    /// assert_eq!(start.elapsed(), Duration::from_millis(30_100));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause_for(&self, span: Duration) {
+        let now = self.timer.now();
+        self.queue.pause_until(now.saturating_add(span.min(self.max_pause)), now);
+    }
+
+    /// Holds everybody until `end` on the shaper's clock, which [`now`](Self::now) reads. See [`pause_for`](Self::pause_for). An
+    /// `end` that is not after now ends a pause.
+    pub fn pause_until(&self, end: impl Into<Nanos>) {
+        let now = self.timer.now();
+        self.queue.pause_until(end.into().min(now.saturating_add(self.max_pause)), now);
+    }
+
+    /// Ends a pause: what was left when it began is left now, and who waits is timed anew. Without a pause it changes nothing.
+    pub fn resume(&self) {
+        let now = self.timer.now();
+        self.queue.pause_until(now, now);
+    }
+
+    /// The time on the shaper's clock, for [`pause_until`](Self::pause_until).
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.timer.now()
     }
 
     /// Changes the quota. It carries permits, not time, as [`Limiter::set_quota`](crate::Limiter::set_quota) does, debts for

@@ -34,7 +34,22 @@ impl Pace {
     /// The tick before which lateness is not made up for.
     fn floor(&self) -> Ticks {
         // A quarter of the time field is the most that can be: a quarter of a second for the finest unit.
-        self.rate.at(self.now.saturating_sub(self.catch_up)).max(self.at - (1 << (FIELD_BITS - 2)))
+        let floor = self.rate.at(self.now.saturating_sub(self.catch_up)).max(self.at - (1 << (FIELD_BITS - 2)));
+        self.not_before_the_end_of_a_pause(floor)
+    }
+
+    fn not_before_the_end_of_a_pause(&self, tick: Ticks) -> Ticks {
+        if self.rate.held { tick.max(0) } else { tick }
+    }
+
+    /// Whether a pause lasts.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held_at(self.now)
+    }
+
+    /// Whether this pause lasts at another instant.
+    pub(crate) fn is_held_at(&self, instant: Nanos) -> bool {
+        self.rate.is_held(instant)
     }
 
     /// Whether the end of the time field is so near that the origin must move before anything is granted.
@@ -52,13 +67,13 @@ impl Pace {
     #[inline]
     pub(crate) fn slot(&self, tat: Ticks, n: u64) -> Ticks {
         let capacity = Ticks::from(self.rate.capacity);
-        tat - (capacity - self.rate.cost(n).min(capacity))
+        self.not_before_the_end_of_a_pause(tat - (capacity - self.rate.cost(n).min(capacity)))
     }
 
     /// Whether that tick has come.
     #[inline]
     pub(crate) fn is_due(&self, slot: Ticks) -> bool {
-        slot <= self.at
+        slot <= self.at && !self.is_held()
     }
 
     /// The TAT after `ahead` more permits.
@@ -95,6 +110,11 @@ impl Pace {
     /// The TAT as if a grant of `n`, the last one, had not been made.
     pub(crate) fn without(&self, tat: u64, n: u64) -> u64 {
         u64::try_from(Ticks::from(tat) - self.rate.cost(n)).unwrap_or(0)
+    }
+
+    /// The TAT after `n` permits were given back.
+    pub(crate) fn refunded(&self, tat: u64, n: u64) -> u64 {
+        self.rate.refunded(tat, self.now, n)
     }
 
     /// The whole permits that are there now.

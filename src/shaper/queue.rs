@@ -32,7 +32,7 @@ use super::line::{Key, Line, State};
 use super::pace::Pace;
 use super::wakers::Wakers;
 use crate::algorithm::gcra::{self, Left, Rate, Ticks};
-use crate::cell::Cell;
+use crate::cell::{Cell, Next, Version};
 use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::refused::Refused;
@@ -173,6 +173,28 @@ impl Queue {
         })
     }
 
+    /// Takes the permits that are there while nobody waits, `n` at most; perhaps none.
+    pub(crate) fn acquire_up_to(&self, n: u64, now: Nanos) -> Grant {
+        loop {
+            let (word, rate) = self.cell.load();
+            let n = match word.is_waiting() {
+                // Nothing is there behind others; but they may all be due.
+                true if self.waiting(now) > 0 || self.is_closed() => 0,
+                true => continue,
+                // Relaxed: see the module.
+                false => n.min(rate.remaining(word.time(), now)).min(self.largest.load(Ordering::Relaxed)),
+            };
+            match self.pass(n, now) {
+                Some(grant) => return grant,
+                None if n == 0 => return Grant { n, after: word },
+                // What was there has been taken meanwhile, or the origin must move: this looks again.
+                None => self.locked(now, |guarded, _| {
+                    self.look(guarded, now);
+                }),
+            }
+        }
+    }
+
     /// A slot that is due while nobody waits: one exchange, no lock.
     #[inline]
     pub(crate) fn pass(&self, n: u64, now: Nanos) -> Option<Grant> {
@@ -224,7 +246,7 @@ impl Queue {
                 let slot = pace.slot(pace.after(word.time().into(), guarded.line.weight()), n);
                 let due = pace.instant(slot);
                 if deadline < due {
-                    return Err(too_late(&pace, word, n, slot));
+                    return Err(too_late(&pace, word, n, slot, deadline));
                 }
                 let waiting = guarded.line.waiting();
                 if waiting >= self.settings.places {
@@ -295,7 +317,7 @@ impl Queue {
                     entry.armed = pace.instant(slot).min(entry.deadline);
                     return Step::Wait(entry.armed);
                 }
-                Step::Refused(too_late(&pace, word, n, slot))
+                Step::Refused(too_late(&pace, word, n, slot, entry.deadline))
             }
         };
         guarded.line.remove(key);
@@ -358,23 +380,72 @@ impl Queue {
             // Relaxed: see the module.
             let largest_before = self.largest.load(Ordering::Relaxed);
             self.largest.store(largest, Ordering::Relaxed);
-            self.change(guarded, Some(quota), |word, rate| {
-                let deepest = u64::try_from(rate.cost(largest_before)).unwrap_or(u64::MAX).max(rate.capacity);
-                let left = rate.left(word.time(), now, deepest);
+            self.restart(guarded, now, Some(quota), largest_before, |left, rate| {
                 // What is owed for large requests is paid under the new quota, and must fit its word.
                 let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
-                let (rate, tat) = left.start(Interval::fit(&quota, burst, span), burst);
-                (rate, word.with_time(gcra::first_field(tat)).with_behind(false))
+                let interval = Interval::fit(&quota, burst, span);
+                if rate.is_held(now) {
+                    left.start_at(rate.origin, interval, burst)
+                } else {
+                    left.start(interval, burst)
+                }
             });
             let exceeds = |n: u64| (n > largest).then_some(Refused::ExceedsCapacity { asked: n, capacity: largest });
             guarded.line.refuse(exceeds, wakers);
-            self.grant_due(guarded, now, wakers);
-            // A slower quota wakes nobody; each finds out when its timer ends.
-            let (word, pace) = self.look(guarded, now);
-            guarded
-                .line
-                .wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.time().into(), ahead), n)));
+            self.retime(guarded, now, wakers);
         });
+    }
+
+    /// Holds everybody until `end`; ends a pause if that is not after `now`. What was left is left at `end`.
+    pub(crate) fn pause_until(&self, end: Nanos, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            if end <= now && !self.look(guarded, now).1.is_held() {
+                return;
+            }
+            // Relaxed: written under the lock.
+            let largest = self.largest.load(Ordering::Relaxed);
+            self.restart(guarded, now, None, largest, |left, rate| left.start_at(end, rate.interval, rate.burst()));
+            self.retime(guarded, now, wakers);
+        });
+    }
+
+    /// Gives `n` permits back, at most to the full burst.
+    pub(crate) fn refund(&self, n: u64, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            loop {
+                let (word, pace) = self.look(guarded, now);
+                let next = word.with_time(pace.refunded(word.time(), n)).with_behind(false);
+                if next == word || self.cell.exchange(word, next).is_ok() {
+                    return self.retime(guarded, now, wakers);
+                }
+            }
+        });
+    }
+
+    /// Starts another version with what is left of this one.
+    fn restart(
+        &self,
+        guarded: &mut Guarded,
+        now: Nanos,
+        quota: Option<Quota>,
+        largest: u64,
+        start: impl Fn(Left, Rate) -> (Rate, Ticks),
+    ) {
+        self.change(guarded, |Version { word, rate, since }| {
+            let deepest = u64::try_from(rate.cost(largest)).unwrap_or(u64::MAX).max(rate.capacity);
+            let left = rate.left(word.time(), now, deepest, since);
+            let (next, tat) = start(left, rate);
+            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
+            Next { quota, rate: next, word, since: left.since() }
+        });
+    }
+
+    /// After a change: grants what is due now, and wakes those whose turn has come nearer. What moved back wakes nobody; each
+    /// finds out when its timer ends.
+    fn retime(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
+        self.grant_due(guarded, now, wakers);
+        let (word, pace) = self.look(guarded, now);
+        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.time().into(), ahead), n)));
     }
 
     /// The time after which a request of `n` that enters the line now would be granted; `None` if never at this quota, or closed.
@@ -470,20 +541,20 @@ impl Queue {
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, None, |word, rate| {
+            self.change(guarded, |Version { word, rate, since }| {
                 let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
-                (rate, word.with_time(gcra::first_field(tat)))
+                Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }
             });
         }
     }
 
-    /// Starts a new version of the quota, and keeps the words between which it changed.
-    fn change(&self, guarded: &mut Guarded, quota: Option<Quota>, next: impl Fn(Word, Rate) -> (Rate, Word)) {
+    /// Starts a new version, and keeps the words between which it changed.
+    fn change(&self, guarded: &mut Guarded, next: impl Fn(Version) -> Next) {
         let mut words = None;
-        let Ok(()) = self.cell.replace(quota, |word, rate| {
-            let (rate, next) = next(word, rate);
-            words = Some((word, next.with_next_version()));
-            Ok::<_, Infallible>((rate, next))
+        let Ok(()) = self.cell.replace(|version| {
+            let next = next(version);
+            words = Some((version.word, next.word.with_next_version()));
+            Ok::<_, Infallible>(next)
         });
         if let Some((last, first)) = words {
             guarded.changes[last.version()] = Some((last, first));
@@ -506,13 +577,18 @@ enum Arrival {
 fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
     let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
     match pace.wait(pace.slot(pace.after(word.time().into(), ahead), n)) {
+        Some(retry_after) if pace.is_held() => Refused::Paused { asked: n, retry_after },
         Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
         None => Refused::Never { asked: n, remaining },
     }
 }
 
 /// The refusal of a request whose slot lies beyond its deadline.
-fn too_late(pace: &Pace, word: Word, n: u64, slot: Ticks) -> Refused {
+fn too_late(pace: &Pace, word: Word, n: u64, slot: Ticks, deadline: Nanos) -> Refused {
     let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
-    pace.wait(slot).map_or(Refused::Never { asked: n, remaining }, |wait| Refused::DeadlineTooSoon { wait })
+    match pace.wait(slot) {
+        Some(retry_after) if pace.is_held_at(deadline) => Refused::Paused { asked: n, retry_after },
+        Some(wait) => Refused::DeadlineTooSoon { wait },
+        None => Refused::Never { asked: n, remaining },
+    }
 }
