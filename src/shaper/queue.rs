@@ -21,8 +21,9 @@
 //!
 //! # Ordering
 //!
-//! The word orders itself, see [`Cell`]. `largest` is read between the load of a word and its exchange and written before
-//! the word that it belongs to, `closed` before the `waiting` bit that makes callers look at it.
+//! The word orders itself, see [`Cell`]. `largest` is kept for each version beside the sets of the cell and by the same rules:
+//! written before the word names the version, so that a request is never judged by the largest n of one quota and the rate of
+//! another. `closed` is written before the `waiting` bit that makes callers look at it.
 
 use std::convert::Infallible;
 use std::task::Waker;
@@ -107,8 +108,8 @@ pub(crate) enum Step {
 pub(crate) struct Queue {
     cell: Cell,
     settings: Settings,
-    /// The largest n of the current quota.
-    largest: AtomicU64,
+    /// The largest n of each version of the quota.
+    largest: [AtomicU64; VERSIONS],
     /// The permits that those in line ask for together, for refusals that don't take the lock.
     weight: AtomicU64,
     closed: AtomicBool,
@@ -136,7 +137,7 @@ impl Queue {
         Self {
             cell: Cell::new(quota, &rate, gcra::first_field(tat)),
             settings,
-            largest: AtomicU64::new(largest),
+            largest: std::array::from_fn(|_| AtomicU64::new(largest)),
             weight: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             guarded: Mutex::new(Guarded::default()),
@@ -181,8 +182,7 @@ impl Queue {
                 // Nothing is there behind others; but they may all be due.
                 true if self.waiting(now) > 0 || self.is_closed() => 0,
                 true => continue,
-                // Relaxed: see the module.
-                false => n.min(rate.remaining(word.time(), now)).min(self.largest.load(Ordering::Relaxed)),
+                false => n.min(rate.remaining(word.time(), now)).min(self.largest(word)),
             };
             match self.pass(n, now) {
                 Some(grant) => return grant,
@@ -204,8 +204,7 @@ impl Queue {
         loop {
             let (word, rate) = self.cell.load();
             let pace = Pace::new(rate, now, self.settings.catch_up);
-            // Relaxed: see the module.
-            if word.is_waiting() || pace.must_rebase() || n > self.largest.load(Ordering::Relaxed) {
+            if word.is_waiting() || pace.must_rebase() || n > self.largest(word) {
                 return None;
             }
             let (tat, behind) = pace.pass(word, n)?;
@@ -222,12 +221,12 @@ impl Queue {
     fn too_soon_without_lock(&self, n: u64, now: Nanos) -> Option<Refused> {
         let (word, rate) = self.cell.load();
         let pace = Pace::new(rate, now, self.settings.catch_up);
-        // Relaxed: see the module. The weight is an estimate, of waiters that come and go.
-        let (largest, weight) = (self.largest.load(Ordering::Relaxed), self.weight.load(Ordering::Relaxed));
+        // Relaxed: an estimate, of waiters that come and go.
+        let weight = self.weight.load(Ordering::Relaxed);
         // At the head there may be a single permit; no other request is due before that.
         let (first, ahead) = if word.is_waiting() { (1, weight) } else { (n, 0) };
         let nobody_is_due = !pace.must_rebase() && !pace.is_due(pace.slot(word.time().into(), first));
-        let certain = nobody_is_due && n <= largest && !self.is_closed() && self.cell.still(word);
+        let certain = nobody_is_due && n <= self.largest(word) && !self.is_closed() && self.cell.still(word);
         certain.then(|| too_soon(&pace, word, n, ahead.into()))
     }
 
@@ -267,8 +266,7 @@ impl Queue {
         if self.is_closed() {
             return Err(Refused::Closed);
         }
-        // Relaxed: written under the lock.
-        let capacity = self.largest.load(Ordering::Relaxed);
+        let capacity = self.largest(self.look(guarded, now).0);
         if n > capacity {
             return Err(Refused::ExceedsCapacity { asked: n, capacity });
         }
@@ -377,10 +375,7 @@ impl Queue {
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
         let (burst, largest) = (quota.shaping_burst(), self.settings.largest(&quota));
         self.locked(now, |guarded, wakers| {
-            // Relaxed: see the module.
-            let largest_before = self.largest.load(Ordering::Relaxed);
-            self.largest.store(largest, Ordering::Relaxed);
-            self.restart(guarded, now, Some(quota), largest_before, |left, rate| {
+            self.restart(guarded, now, Some((quota, largest)), |left, rate| {
                 // What is owed for large requests is paid under the new quota, and must fit its word.
                 let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
                 let interval = Interval::fit(&quota, burst, span);
@@ -402,9 +397,7 @@ impl Queue {
             if end <= now && !self.look(guarded, now).1.is_held() {
                 return;
             }
-            // Relaxed: written under the lock.
-            let largest = self.largest.load(Ordering::Relaxed);
-            self.restart(guarded, now, None, largest, |left, rate| left.start_at(end, rate.interval, rate.burst()));
+            self.restart(guarded, now, None, |left, rate| left.start_at(end, rate.interval, rate.burst()));
             self.retime(guarded, now, wakers);
         });
     }
@@ -422,17 +415,17 @@ impl Queue {
         });
     }
 
-    /// Starts another version with what is left of this one.
+    /// Starts another version with what is left of this one; with another quota, its largest n too.
     fn restart(
         &self,
         guarded: &mut Guarded,
         now: Nanos,
-        quota: Option<Quota>,
-        largest: u64,
+        quota: Option<(Quota, u64)>,
         start: impl Fn(Left, Rate) -> (Rate, Ticks),
     ) {
-        self.change(guarded, |Version { word, rate, since }| {
-            let deepest = u64::try_from(rate.cost(largest)).unwrap_or(u64::MAX).max(rate.capacity);
+        let (quota, largest) = quota.unzip();
+        self.change(guarded, largest, |Version { word, rate, since }| {
+            let deepest = u64::try_from(rate.cost(self.largest(word))).unwrap_or(u64::MAX).max(rate.capacity);
             let left = rate.left(word.time(), now, deepest, since);
             let (next, tat) = start(left, rate);
             let word = word.with_time(gcra::first_field(tat)).with_behind(false);
@@ -454,11 +447,10 @@ impl Queue {
             if n == 0 && !self.is_closed() {
                 return Some(Duration::ZERO);
             }
-            // Relaxed: written under the lock.
-            if self.is_closed() || n > self.largest.load(Ordering::Relaxed) {
+            let (word, pace) = self.look(guarded, now);
+            if self.is_closed() || n > self.largest(word) {
                 return None;
             }
-            let (word, pace) = self.look(guarded, now);
             pace.wait(pace.slot(pace.after(word.time().into(), guarded.line.weight()), n))
         })
     }
@@ -541,24 +533,34 @@ impl Queue {
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, |Version { word, rate, since }| {
+            self.change(guarded, None, |Version { word, rate, since }| {
                 let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
                 Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }
             });
         }
     }
 
-    /// Starts a new version, and keeps the words between which it changed.
-    fn change(&self, guarded: &mut Guarded, next: impl Fn(Version) -> Next) {
+    /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed.
+    fn change(&self, guarded: &mut Guarded, largest: Option<u64>, next: impl Fn(Version) -> Next) {
         let mut words = None;
         let Ok(()) = self.cell.replace(|version| {
+            let word = version.word;
             let next = next(version);
-            words = Some((version.word, next.word.with_next_version()));
+            // Release: pairs with the Acquire in `largest`.
+            let largest = largest.unwrap_or_else(|| self.largest(word));
+            self.largest[word.next_version()].store(largest, Ordering::Release);
+            words = Some((word, next.word.with_next_version()));
             Ok::<_, Infallible>(next)
         });
         if let Some((last, first)) = words {
             guarded.changes[last.version()] = Some((last, first));
         }
+    }
+
+    /// The largest n of the version of `word`.
+    fn largest(&self, word: Word) -> u64 {
+        // Acquire: pairs with the Release in `change`; as the fields of a set.
+        self.largest[word.version()].load(Ordering::Acquire)
     }
 
     fn publish_weight(&self, guarded: &Guarded) {
