@@ -1,0 +1,112 @@
+//! A phase: so many tasks call a fresh service for so long, at one pace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::args::Args;
+use crate::client::{self, Mishaps};
+use crate::failure::Failure;
+use crate::law::Law;
+use crate::pace::{CATCH_UP, Pace};
+use crate::report::{self, Outcome};
+use crate::server::{Host, Server};
+
+/// The phases of a run. A further one needs a variant here and, if its callers behave in a new way, a [`Pace`] of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing holds the callers back.
+    Unlimited,
+    /// The callers share one shaper.
+    Shaped,
+}
+
+impl Phase {
+    /// The phases in the order in which they run.
+    pub(crate) const ALL: [Self; 2] = [Self::Unlimited, Self::Shaped];
+
+    /// Returns the name under which the phase is reported.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unlimited => "unlimited",
+            Self::Shaped => "shaped",
+        }
+    }
+
+    /// Returns whether the phase went as it must.
+    pub(crate) fn passed(self, outcome: &Outcome) -> bool {
+        match self {
+            // Whether it falls over depends on how fast the machine is.
+            Self::Unlimited => true,
+            Self::Shaped => outcome.stood() && outcome.served_any(),
+        }
+    }
+
+    fn pace(self, rate: u64) -> Pace {
+        match self {
+            Self::Unlimited => Pace::Unlimited,
+            Self::Shaped => Pace::shaped(rate),
+        }
+    }
+
+    /// Runs the phase and says every second how it goes.
+    pub(crate) async fn run(self, args: &Args) -> Result<Outcome, Failure> {
+        let host = Host::new(law(args));
+        let server = Server::start(Arc::clone(&host)).await.map_err(Failure::Listen)?;
+        let address = server.address();
+
+        // All connect before the first one calls.
+        let mut streams = Vec::new();
+        for _ in 0..args.tasks {
+            streams.push(client::connect(address).await.map_err(|error| Failure::Connect(address, error))?);
+        }
+        let pace = self.pace(args.rate);
+        let mishaps = Arc::new(Mishaps::default());
+        let mut callers = JoinSet::new();
+        for stream in streams {
+            callers.spawn(client::call(address, stream, pace.clone(), Arc::clone(&mishaps)));
+        }
+
+        let start = Instant::now();
+        for second in 1..=args.seconds {
+            sleep_until(start + Duration::from_secs(second)).await;
+            report::progress(self.name(), second, host.tally());
+        }
+        callers.abort_all();
+        while let Some(ended) = callers.join_next().await {
+            match ended {
+                Err(error) if error.is_panic() => return Err(Failure::Caller(error)),
+                _ => {}
+            }
+        }
+
+        let outcome = Outcome::new(self.name(), args.rate, &host.arrivals(), host.tally(), &mishaps);
+        if self == Self::Unlimited && outcome.stood() {
+            report::say("the service stood: this machine cannot call it faster than its law; try a lower --rate");
+        }
+        Ok(outcome)
+    }
+}
+
+/// The law of the service; `main.rs` says why it is this one.
+fn law(args: &Args) -> Law {
+    Law::new(args.rate, args.tasks + 1, CATCH_UP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::Tally;
+
+    #[test]
+    fn a_shaped_phase_passes_if_calls_were_served_and_the_service_stood() {
+        for (served, falls, passed) in [(1, 0, true), (1, 1, false), (0, 0, false)] {
+            let tally = Tally { served, falls, ..Tally::default() };
+            let outcome = Outcome::new("", 1, &[], tally, &Mishaps::default());
+            assert_eq!(Phase::Shaped.passed(&outcome), passed, "{tally:?}");
+            assert!(Phase::Unlimited.passed(&outcome));
+        }
+    }
+}
