@@ -11,6 +11,7 @@ mod bucket_extremes;
 mod bucket_flaws;
 mod bucket_rates;
 mod bucket_refusals;
+mod bucket_threads;
 mod bucket_traces;
 mod differential;
 mod reference;
