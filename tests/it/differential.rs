@@ -1,0 +1,471 @@
+//! Random quotas and requests, given to the token bucket and to the reference: no answer may differ.
+//!
+//! A failure prints the shortest sequence found. `PROPTEST_CASES` sets how many sequences are run, if more than the default.
+
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+use num::{BigInt, ToPrimitive, Zero};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestError, TestRunner};
+use tollgate::{ManualClock, TokenBucket};
+
+use crate::reference::{Answer, Exact, Kept, MAX_BURST, No, Reference, Spec, View, answer, whole};
+
+/// What is compared with the reference: the real bucket, and broken ones to show that the comparison has teeth.
+pub(crate) trait Bucket {
+    fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer;
+    fn peek(&mut self, n: u64, now: u64) -> Answer;
+    fn available(&mut self, now: u64) -> u64;
+    fn snapshot(&mut self, now: u64) -> View;
+    fn set_quota(&mut self, spec: Spec, now: u64);
+}
+
+impl Bucket for Reference {
+    fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer {
+        Reference::try_acquire_n(self, n, now)
+    }
+    fn peek(&mut self, n: u64, now: u64) -> Answer {
+        Reference::peek(self, n, now)
+    }
+    fn available(&mut self, now: u64) -> u64 {
+        Reference::available(self, now)
+    }
+    fn snapshot(&mut self, now: u64) -> View {
+        Reference::snapshot(self, now)
+    }
+    fn set_quota(&mut self, spec: Spec, now: u64) {
+        Reference::set_quota(self, spec, now);
+    }
+}
+
+/// The real bucket, told the time with each call.
+pub(crate) struct Told(TokenBucket<ManualClock>);
+
+impl Told {
+    pub(crate) fn new(spec: Spec) -> Self {
+        Self(TokenBucket::with_clock(spec.quota(), ManualClock::new()))
+    }
+}
+
+impl Bucket for Told {
+    fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer {
+        answer(self.0.try_acquire_n_at(n, now))
+    }
+    fn peek(&mut self, n: u64, now: u64) -> Answer {
+        answer(self.0.peek_at(n, now))
+    }
+    fn available(&mut self, now: u64) -> u64 {
+        self.0.available_at(now)
+    }
+    fn snapshot(&mut self, now: u64) -> View {
+        view(self.0.snapshot_at(now))
+    }
+    fn set_quota(&mut self, spec: Spec, now: u64) {
+        self.0.set_quota_at(spec.quota(), now);
+    }
+}
+
+/// The real bucket, reading the time from its clock.
+pub(crate) struct Clocked(TokenBucket<ManualClock>);
+
+impl Clocked {
+    pub(crate) fn new(spec: Spec) -> Self {
+        Self(TokenBucket::with_clock(spec.quota(), ManualClock::new()))
+    }
+
+    fn at(&self, now: u64) -> &TokenBucket<ManualClock> {
+        self.0.clock().set(now);
+        &self.0
+    }
+}
+
+impl Bucket for Clocked {
+    fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer {
+        answer(self.at(now).try_acquire_n(n))
+    }
+    fn peek(&mut self, n: u64, now: u64) -> Answer {
+        answer(self.at(now).peek(n))
+    }
+    fn available(&mut self, now: u64) -> u64 {
+        self.at(now).available()
+    }
+    fn snapshot(&mut self, now: u64) -> View {
+        view(self.at(now).snapshot())
+    }
+    fn set_quota(&mut self, spec: Spec, now: u64) {
+        self.at(now).set_quota(spec.quota());
+    }
+}
+
+fn view(snapshot: tollgate::Snapshot) -> View {
+    View {
+        limit: snapshot.limit,
+        remaining: snapshot.remaining,
+        retry_after: snapshot.retry_after,
+        reset_after: snapshot.reset_after,
+    }
+}
+
+/// How far the time moves before a call. It is worked out when its turn comes, so that it meets the edges of the quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Stay,
+    Forward(u64),
+    Back(u64),
+    /// Eighths of the quota's interval.
+    Intervals(i64),
+    /// 256ths of the time in which an empty bucket fills.
+    Bursts(i16),
+    /// By the wait told last.
+    Waited,
+    /// By a nanosecond less than that.
+    AlmostWaited,
+    /// To so many nanoseconds before the end of time.
+    End(u64),
+    To(u64),
+}
+
+/// How many permits are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Amount {
+    Of(u64),
+    /// All that are there.
+    Remaining,
+    OneTooMany,
+    /// 256ths of the burst.
+    Share(u8),
+    Burst,
+    AboveBurst,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Try(Amount),
+    Peek(Amount),
+    Available,
+    Snapshot,
+    SetQuota(Spec),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sequence {
+    pub(crate) first: Spec,
+    pub(crate) start: u64,
+    pub(crate) calls: Vec<(Step, Call)>,
+}
+
+/// A call with its numbers worked out.
+#[derive(Clone, Copy, Debug)]
+enum Done {
+    Try(u64, u64),
+    SetQuota(Spec, u64),
+}
+
+/// The grants of one quota, for the law.
+struct Grants {
+    burst: u64,
+    /// The true interval; `None` where time gives nothing or everything.
+    interval: Option<Exact>,
+    is_kept: bool,
+    unlimited: bool,
+    made: Vec<(u64, u64)>,
+}
+
+impl Grants {
+    fn under(spec: Spec) -> Self {
+        let (burst, interval) = (spec.burst(), spec.interval());
+        let is_kept = interval.as_ref().is_some_and(|interval| Kept::of(interval, burst).is_exact());
+        Self { burst, interval, is_kept, unlimited: spec == Spec::Unlimited, made: Vec::new() }
+    }
+
+    /// Adds a grant and checks the law, with the true `T`, for every run of grants that ends with it:
+    /// `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
+    fn add(&mut self, n: u64, now: u64) -> Result<(), String> {
+        self.made.push((n, now));
+        let mut beyond = -i128::from(self.burst);
+        for &(n, then) in self.made.iter().rev() {
+            beyond += i128::from(n);
+            let span = i128::from(now) - i128::from(then);
+            let is_lawful = match &self.interval {
+                // Where the kept interval is longer than the true one and the clock went back, a step may count for
+                // fewer permits than it is worth. What passes beyond the burst is never too much.
+                Some(interval) if beyond > 0 || self.is_kept => interval.numer() * beyond <= interval.denom() * span,
+                Some(_) => true,
+                None => self.unlimited || beyond <= 0,
+            };
+            if !is_lawful {
+                return Err(format!("{beyond} beyond the burst from {then} to {now}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a sequence against both; the error says which calls led to the difference.
+pub(crate) fn compare<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence) -> Result<(), String> {
+    let mut done = Vec::new();
+    follow(make, sequence, &mut done).map_err(|difference| {
+        let calls: Vec<_> = done.iter().map(|call| format!("\n  {call:?}")).collect();
+        format!("{:?}{}\n  {difference}", sequence.first, calls.concat())
+    })
+}
+
+fn follow<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence, done: &mut Vec<Done>) -> Result<(), String> {
+    let mut spec = sequence.first;
+    let mut bucket = make(spec);
+    let mut reference = Reference::new(spec);
+    let mut now = sequence.start;
+    let mut waited = Duration::ZERO;
+    let mut grants = Grants::under(spec);
+    for &(step, call) in &sequence.calls {
+        now = moved(step, now, spec, waited);
+        match call {
+            Call::Try(amount) => {
+                let n = asked(amount, spec, || reference.available(now));
+                let want = reference.try_acquire_n(n, now);
+                same(("try", n, now), bucket.try_acquire_n(n, now), want)?;
+                if let Err(refused) = want {
+                    waited = refused.retry_after().unwrap_or(waited);
+                    exact_wait(&make, sequence.first, done, n, now, refused)?;
+                } else if n > 0 {
+                    grants.add(n, now)?;
+                }
+                done.push(Done::Try(n, now));
+            }
+            Call::Peek(amount) => {
+                let n = asked(amount, spec, || reference.available(now));
+                same(("peek", n, now), bucket.peek(n, now), reference.peek(n, now))?;
+            }
+            Call::Available => {
+                same(("available", now), bucket.available(now), reference.available(now))?;
+            }
+            Call::Snapshot => {
+                same(("snapshot", now), bucket.snapshot(now), reference.snapshot(now))?;
+            }
+            Call::SetQuota(next) => {
+                bucket.set_quota(next, now);
+                reference.set_quota(next, now);
+                spec = next;
+                grants = Grants::under(spec);
+                done.push(Done::SetQuota(next, now));
+            }
+        }
+    }
+    same(("at last", now), bucket.snapshot(now), reference.snapshot(now))
+}
+
+fn same<T: PartialEq + Debug>(call: impl Debug, got: T, want: T) -> Result<(), String> {
+    if got == want { Ok(()) } else { Err(format!("{call:?}: {got:?}, should be {want:?}")) }
+}
+
+/// On a bucket that lived through the same calls, the wait told is long enough and one nanosecond less is not.
+fn exact_wait<B: Bucket>(
+    make: impl Fn(Spec) -> B,
+    first: Spec,
+    done: &[Done],
+    n: u64,
+    now: u64,
+    refused: No,
+) -> Result<(), String> {
+    let Some(wait) = refused.retry_after() else { return Ok(()) };
+    let Some(then) = u64::try_from(wait.as_nanos()).ok().and_then(|wait| now.checked_add(wait)) else { return Ok(()) };
+    let mut bucket = make(first);
+    for &call in done {
+        match call {
+            Done::Try(n, now) => drop(bucket.try_acquire_n(n, now)),
+            Done::SetQuota(spec, now) => bucket.set_quota(spec, now),
+        }
+    }
+    let early = bucket.try_acquire_n(n, then - 1);
+    if early.is_ok() {
+        return Err(format!("try {n} at {now}: told to wait {wait:?}, but 1 ns less is enough"));
+    }
+    let in_time = bucket.try_acquire_n(n, then);
+    in_time.map_err(|refused| format!("try {n} at {now}: told to wait {wait:?}, then {refused:?}"))
+}
+
+fn moved(step: Step, now: u64, spec: Spec, waited: Duration) -> u64 {
+    let by = |span: BigInt| {
+        let sum = BigInt::from(now) + span;
+        sum.to_u64().unwrap_or(if sum < BigInt::zero() { 0 } else { u64::MAX })
+    };
+    let interval = || spec.interval().unwrap_or_else(|| whole(1_000_000_000));
+    match step {
+        Step::Stay => now,
+        Step::Forward(nanos) => now.saturating_add(nanos),
+        Step::Back(nanos) => now.saturating_sub(nanos),
+        Step::Intervals(eighths) => by((interval() * Exact::new(eighths.into(), 8.into())).round().to_integer()),
+        Step::Bursts(parts) => {
+            by((interval() * whole(spec.burst()) * Exact::new(parts.into(), 256.into())).round().to_integer())
+        }
+        Step::Waited => by(BigInt::from(waited.as_nanos())),
+        Step::AlmostWaited => by(BigInt::from(waited.as_nanos().saturating_sub(1))),
+        Step::End(before) => u64::MAX - before,
+        Step::To(now) => now,
+    }
+}
+
+fn asked(amount: Amount, spec: Spec, remaining: impl Fn() -> u64) -> u64 {
+    match amount {
+        Amount::Of(n) => n,
+        Amount::Remaining => remaining(),
+        Amount::OneTooMany => remaining().saturating_add(1),
+        Amount::Share(parts) => u64::try_from(u128::from(spec.burst()) * u128::from(parts) / 256).expect("a part"),
+        Amount::Burst => spec.burst(),
+        Amount::AboveBurst => spec.burst().saturating_add(1),
+    }
+}
+
+/// Numbers of every size, small ones as often as large ones.
+fn of_any_size() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| number >> shift)
+}
+
+fn period() -> impl Strategy<Value = Duration> {
+    let day = 24 * 60 * 60;
+    prop_oneof![
+        Just(Duration::from_secs(1)),
+        Just(Duration::from_secs(60)),
+        Just(Duration::from_secs(day)),
+        of_any_size().prop_map(|nanos| Duration::from_nanos(nanos.max(1))),
+        (of_any_size(), 0..1_000_000_000_u32).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos.max(1))),
+    ]
+}
+
+/// Rates whose interval is no whole number of nanoseconds, or hardly any number at all.
+fn odd_rate() -> impl Strategy<Value = (u64, Duration)> {
+    let (second, day, year) = (1, 24 * 60 * 60, 365 * 24 * 60 * 60);
+    prop::sample::select(vec![
+        (3, Duration::from_secs(second)),
+        (7, Duration::from_secs(second)),
+        (2004, Duration::from_secs(second)),
+        (980_000_000, Duration::from_secs(10 * second)),
+        (2_500_000, Duration::from_secs(30 * day)),
+        (700_000_000, Duration::from_secs(second)),
+        (576_460_751, Duration::from_secs(second)),
+        (999_999_937, Duration::from_secs(second)),
+        (1_000_000_007, Duration::from_secs(7 * second)),
+        (1, Duration::from_nanos(1)),
+        (1, Duration::from_secs(400 * year)),
+        (1, Duration::MAX),
+        (7, Duration::MAX),
+        (u64::MAX, Duration::from_nanos(1)),
+        (u64::MAX, Duration::from_secs(second)),
+        (u64::MAX, Duration::MAX),
+    ])
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let rate = prop_oneof![
+        4 => (1..1_000_u64, period()),
+        4 => odd_rate(),
+        3 => (of_any_size(), period()),
+        1 => period().prop_map(|period| (0, period)),
+    ];
+    let with_burst = rate.prop_flat_map(|(permits, period)| {
+        let burst = prop_oneof![
+            3 => 1..20_u64,
+            2 => Just(permits),
+            2 => Just(1),
+            1 => Just(0),
+            2 => of_any_size(),
+            1 => prop::sample::select(vec![1_000_000, MAX_BURST / 2, MAX_BURST - 1, MAX_BURST, MAX_BURST + 1, u64::MAX]),
+        ];
+        burst.prop_map(move |burst| Spec::new(permits, period, burst))
+    });
+    prop_oneof![20 => with_burst, 1 => Just(Spec::Unlimited)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => Just(Step::Stay),
+        4 => (-16..64_i64).prop_map(Step::Intervals),
+        3 => (-128..512_i16).prop_map(Step::Bursts),
+        3 => Just(Step::Waited),
+        2 => Just(Step::AlmostWaited),
+        3 => of_any_size().prop_map(Step::Forward),
+        2 => of_any_size().prop_map(Step::Back),
+        1 => of_any_size().prop_map(Step::End),
+        1 => of_any_size().prop_map(Step::To),
+    ]
+}
+
+fn amount() -> impl Strategy<Value = Amount> {
+    prop_oneof![
+        4 => (0..4_u64).prop_map(Amount::Of),
+        3 => Just(Amount::Remaining),
+        3 => Just(Amount::OneTooMany),
+        2 => any::<u8>().prop_map(Amount::Share),
+        2 => Just(Amount::Burst),
+        1 => Just(Amount::AboveBurst),
+        1 => of_any_size().prop_map(Amount::Of),
+        1 => Just(Amount::Of(u64::MAX)),
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        8 => amount().prop_map(Call::Try),
+        1 => amount().prop_map(Call::Peek),
+        1 => Just(Call::Available),
+        1 => Just(Call::Snapshot),
+        1 => spec().prop_map(Call::SetQuota),
+    ]
+}
+
+fn sequence() -> impl Strategy<Value = Sequence> {
+    let unix_time = 1_700_000_000_000_000_000;
+    let start =
+        prop_oneof![Just(0), Just(unix_time), of_any_size(), of_any_size().prop_map(|before| u64::MAX - before)];
+    (spec(), start, prop::collection::vec((step(), call()), 1..20)).prop_map(|(first, start, calls)| Sequence {
+        first,
+        start,
+        calls,
+    })
+}
+
+/// Compares a bucket with the reference over many sequences. The error tells of one that parts them, made as short as
+/// `shrinks` steps allow.
+pub(crate) fn search<B: Bucket>(make: impl Fn(Spec) -> B + Copy, cases: u32, shrinks: u32) -> Result<(), Difference> {
+    let config =
+        ProptestConfig { cases, max_shrink_iters: shrinks, failure_persistence: None, ..ProptestConfig::default() };
+    let found =
+        TestRunner::new(config).run(&sequence(), |sequence| compare(make, &sequence).map_err(TestCaseError::fail));
+    found.map_err(|found| match found {
+        TestError::Fail(reason, _) => Difference(reason.to_string()),
+        TestError::Abort(reason) => panic!("gave up: {reason}"),
+    })
+}
+
+/// The calls that led to a difference, and what it is.
+pub(crate) struct Difference(String);
+
+impl Debug for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Enough to get down to the few calls that matter.
+const SHRINKS: u32 = 2_000;
+
+/// At least as many sequences as `PROPTEST_CASES` asks for.
+fn at_least(cases: u32) -> u32 {
+    ProptestConfig::default().cases.max(cases)
+}
+
+#[test]
+fn the_bucket_answers_as_the_reference_does() {
+    search(Told::new, at_least(10_000), SHRINKS).unwrap();
+}
+
+#[test]
+fn the_bucket_that_reads_its_clock_answers_as_the_reference_does() {
+    search(Clocked::new, at_least(2_000), SHRINKS).unwrap();
+}
+
+#[test]
+fn the_reference_keeps_the_law_and_the_waits_that_it_tells() {
+    search(Reference::new, at_least(256), SHRINKS).unwrap();
+}

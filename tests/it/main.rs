@@ -1,0 +1,34 @@
+//! Integration tests: one module a subject.
+#![allow(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
+
+use std::time::Duration;
+
+use tollgate::{ManualClock, Quota, TokenBucket};
+
+mod bucket_changes;
+mod bucket_clock;
+mod bucket_extremes;
+mod bucket_flaws;
+mod bucket_rates;
+mod bucket_refusals;
+mod bucket_threads;
+mod bucket_traces;
+mod differential;
+mod reference;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// A full bucket whose clock stands at 0.
+fn bucket(permits: u64, period: Duration, burst: u64) -> TokenBucket<ManualClock> {
+    TokenBucket::with_clock(quota(permits, period, burst), ManualClock::new())
+}
+
+fn quota(permits: u64, period: Duration, burst: u64) -> Quota {
+    Quota::new(permits, period).expect("the period is not zero").burst(burst)
+}

@@ -1,0 +1,352 @@
+//! The token bucket's law, written as naively as it can be: exact rationals, one caller, no clock.
+//!
+//! It is written from the law and shares nothing with the crate but the names of its questions and answers. A permit comes
+//! back every interval `T`; the state is the time `tat` at which the bucket would be full again. A request for `n` at `now`
+//! is granted if `max(tat, now) + n*T <= now + burst*T`, and the left side is the new `tat`.
+
+use std::cmp::{max, min};
+use std::time::Duration;
+
+use num::rational::BigRational;
+use num::{BigInt, FromPrimitive, One, Signed, ToPrimitive, Zero};
+use tollgate::{Quota, Refused};
+
+/// A number without any error. Times are in nanoseconds.
+pub(crate) type Exact = BigRational;
+
+/// A larger burst counts as this one.
+pub(crate) const MAX_BURST: u64 = 1 << 57;
+
+/// The answer to a request.
+pub(crate) type Answer = Result<(), No>;
+
+/// A refusal, as tests write it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum No {
+    TooSoon { asked: u64, remaining: u64, retry_after: Duration },
+    ExceedsCapacity { asked: u64, capacity: u64 },
+    Never { asked: u64, remaining: u64 },
+}
+
+impl No {
+    pub(crate) fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::TooSoon { retry_after, .. } => Some(retry_after),
+            Self::ExceedsCapacity { .. } | Self::Never { .. } => None,
+        }
+    }
+}
+
+/// The answer that the crate gave.
+pub(crate) fn answer(given: Result<(), Refused>) -> Answer {
+    given.map_err(|refused| match refused {
+        Refused::TooSoon { asked, remaining, retry_after, .. } => No::TooSoon { asked, remaining, retry_after },
+        Refused::ExceedsCapacity { asked, capacity, .. } => No::ExceedsCapacity { asked, capacity },
+        Refused::Never { asked, remaining, .. } => No::Never { asked, remaining },
+        other => panic!("a bucket never answers {other:?}"),
+    })
+}
+
+/// The widths that a limiter's word leaves for a time: `2^59` units in all, `2^58` for the time that a burst takes.
+const FIELD_BITS: i32 = 59;
+const ROOM_BITS: i32 = 58;
+
+/// What a quota says, kept beside the `Quota` because that one need not tell its burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spec {
+    Unlimited,
+    Rate { permits: u64, period: Duration, burst: u64 },
+}
+
+impl Spec {
+    pub(crate) const fn new(permits: u64, period: Duration, burst: u64) -> Self {
+        Self::Rate { permits, period, burst }
+    }
+
+    pub(crate) fn quota(self) -> Quota {
+        match self {
+            Self::Unlimited => Quota::UNLIMITED,
+            Self::Rate { permits, period, burst } => {
+                Quota::new(permits, period).expect("the period is not zero").burst(burst)
+            }
+        }
+    }
+
+    /// The burst that counts.
+    pub(crate) fn burst(self) -> u64 {
+        match self {
+            Self::Unlimited => u64::MAX,
+            Self::Rate { burst, .. } => burst.min(MAX_BURST),
+        }
+    }
+
+    /// The true interval between two permits; `None` where time gives nothing or everything.
+    pub(crate) fn interval(self) -> Option<Exact> {
+        match self {
+            Self::Rate { permits, period, .. } if permits > 0 => {
+                Some(Exact::new(BigInt::from(period.as_nanos()), permits.into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The interval that a limiter keeps for a quota.
+///
+/// It is the true one in units of `1/den` ns where a word of `2^59` units has room for that, else it is rounded up, once,
+/// to a power of two of a nanosecond.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// What time is counted in.
+    unit: Exact,
+    /// The time between two permits, a whole number of units.
+    interval: Exact,
+    /// Whether the interval is the true one.
+    exact: bool,
+    /// With a burst of one, a unit above the nanosecond is paid for by a later start instead of a longer interval.
+    late_start: bool,
+}
+
+impl Kept {
+    pub(crate) fn of(interval: &Exact, burst: u64) -> Self {
+        let burst = BigInt::from(burst.max(1));
+        let room = BigInt::one() << ROOM_BITS;
+        let field = BigInt::one() << FIELD_BITS;
+        let one_second = BigInt::from(1_000_000_000);
+        if interval.denom() * one_second <= field && &burst * interval.numer() <= room {
+            let unit = Exact::new(BigInt::one(), interval.denom().clone());
+            return Self { unit, interval: interval.clone(), exact: true, late_start: false };
+        }
+        // From the finest unit, 2^exponent ns, with which the field spans 2^30 ns.
+        let mut exponent = 30 - FIELD_BITS;
+        loop {
+            let coarse = exponent > 0;
+            // A time read down to whole units may make a span look longer by almost one unit.
+            let slack = if coarse && burst > BigInt::one() { power_of_two(exponent) - 1 } else { BigInt::zero() };
+            let units = num::Integer::div_ceil(
+                &((interval.numer() + slack * interval.denom()) * power_of_two(-exponent)),
+                &(interval.denom() * power_of_two(exponent)),
+            );
+            if &burst * &units <= room {
+                let unit = Exact::new(power_of_two(exponent), power_of_two(-exponent));
+                let interval = &unit * Exact::from_integer(units);
+                return Self { unit, interval, exact: false, late_start: coarse && burst == BigInt::one() };
+            }
+            exponent += 1;
+        }
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Whether the unit is longer than a nanosecond, so that times have to be rounded.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.unit > Exact::one()
+    }
+
+    fn round_down(&self, span: &Exact) -> Exact {
+        (span / &self.unit).floor() * &self.unit
+    }
+
+    fn round_up(&self, span: &Exact) -> Exact {
+        (span / &self.unit).ceil() * &self.unit
+    }
+
+    fn cost(&self, permits: u64) -> Exact {
+        &self.interval * whole(permits)
+    }
+}
+
+/// What a limiter remembers, by kind of quota. Each kind remembers the time from which the quota counts.
+#[derive(Clone, Debug)]
+enum State {
+    /// Grants everything.
+    Unlimited { since: Exact },
+    /// Rate 0: what is left, in whole permits, is all there will be.
+    Fixed { left: Exact, since: Exact },
+    /// Full again at `tat`.
+    Refilled(Refilled),
+}
+
+#[derive(Clone, Debug)]
+struct Refilled {
+    burst: u64,
+    kept: Kept,
+    /// The whole nanosecond from which units are counted.
+    origin: Exact,
+    tat: Exact,
+}
+
+/// The sequential token bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    burst: u64,
+    state: State,
+}
+
+/// What a snapshot says, in a form of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) reset_after: Option<Duration>,
+}
+
+impl Reference {
+    /// A full bucket.
+    pub(crate) fn new(spec: Spec) -> Self {
+        Self::starting(spec, &Exact::zero(), &whole(spec.burst()))
+    }
+
+    /// A bucket in which `left` permits are left at `from`.
+    pub(crate) fn starting(spec: Spec, from: &Exact, left: &Exact) -> Self {
+        let burst = spec.burst();
+        let full = whole(burst);
+        let left = min(left, &full);
+        let state = match (spec, spec.interval()) {
+            (Spec::Unlimited, _) => State::Unlimited { since: from.ceil() },
+            (_, None) => State::Fixed { left: left.floor(), since: from.ceil() },
+            (_, Some(interval)) => {
+                let kept = Kept::of(&interval, burst);
+                let origin = from.floor();
+                let full_in = (&full - left) * &kept.interval;
+                let tat = &origin + kept.round_up(&(from - &origin + full_in));
+                State::Refilled(Refilled { burst, kept, origin, tat })
+            }
+        };
+        Self { burst, state }
+    }
+
+    pub(crate) fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer {
+        self.peek(n, now)?;
+        // Nothing asked, nothing changed: a free request must not start the clock.
+        if n == 0 {
+            return Ok(());
+        }
+        match &mut self.state {
+            State::Unlimited { .. } => {}
+            State::Fixed { left, .. } => *left -= whole(n),
+            State::Refilled(bucket) => bucket.tat = max(&bucket.tat, &bucket.start(now)) + bucket.kept.cost(n),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn peek(&self, n: u64, now: u64) -> Answer {
+        let unlimited = matches!(self.state, State::Unlimited { .. });
+        if n == 0 || unlimited {
+            return Ok(());
+        }
+        if n > self.burst {
+            return Err(No::ExceedsCapacity { asked: n, capacity: self.burst });
+        }
+        match self.wait(n, now) {
+            Some(wait) if wait.is_zero() => Ok(()),
+            Some(retry_after) => Err(No::TooSoon { asked: n, remaining: self.available(now), retry_after }),
+            None => Err(No::Never { asked: n, remaining: self.available(now) }),
+        }
+    }
+
+    /// The whole permits there at `now`.
+    pub(crate) fn available(&self, now: u64) -> u64 {
+        match &self.state {
+            State::Unlimited { .. } => u64::MAX,
+            State::Fixed { left, .. } => permits(left),
+            State::Refilled(bucket) => permits(&bucket.left(&bucket.read(now))),
+        }
+    }
+
+    pub(crate) fn snapshot(&self, now: u64) -> View {
+        let retry_after = if self.burst == 0 { None } else { self.wait(1, now) };
+        let reset_after = match &self.state {
+            State::Unlimited { .. } => Some(Duration::ZERO),
+            State::Fixed { left, .. } => (*left == whole(self.burst)).then_some(Duration::ZERO),
+            State::Refilled(bucket) => Some(duration(&(&bucket.tat - whole(now)))),
+        };
+        View { limit: self.burst, remaining: self.available(now), retry_after, reset_after }
+    }
+
+    /// Carries permits, not time, over to the new quota.
+    pub(crate) fn set_quota(&mut self, spec: Spec, now: u64) {
+        let (read, now) = (now, whole(now));
+        let (from, left) = match &self.state {
+            State::Unlimited { since } => (max(since, &now).clone(), Exact::zero()),
+            State::Fixed { left, since } => (max(since, &now).clone(), left.clone()),
+            State::Refilled(bucket) => {
+                // Never from before the time at which the bucket was empty: a clock that steps back would mint permits.
+                let empty = &bucket.tat - bucket.kept.cost(bucket.burst);
+                (max(&empty, &now).clone(), bucket.left(max(&empty, &bucket.read(read))))
+            }
+        };
+        // A start that was rounded up may lie beyond the last instant there is.
+        *self = Self::starting(spec, &min(from, whole(u64::MAX)), &left);
+    }
+
+    /// The permits left at `now`, fraction included; negative if a clock that stepped back makes it so.
+    pub(crate) fn left(&self, now: u64) -> Exact {
+        match &self.state {
+            State::Unlimited { .. } => Exact::zero(),
+            State::Fixed { left, .. } => left.clone(),
+            State::Refilled(bucket) => bucket.left(&bucket.read(now)),
+        }
+    }
+
+    /// The whole nanoseconds from `now` to the first time at which `n` would be granted; `None` if there is no such time.
+    fn wait(&self, n: u64, now: u64) -> Option<Duration> {
+        match &self.state {
+            State::Unlimited { .. } => Some(Duration::ZERO),
+            State::Fixed { left, .. } => (*left >= whole(n)).then_some(Duration::ZERO),
+            State::Refilled(bucket) => {
+                let earliest = &bucket.tat + bucket.kept.cost(n) - bucket.kept.cost(bucket.burst);
+                Some(duration(&(earliest - whole(now))))
+            }
+        }
+    }
+}
+
+impl Refilled {
+    /// The time as the limiter sees it.
+    fn read(&self, now: u64) -> Exact {
+        let since = whole(now) - &self.origin;
+        if self.kept.is_coarse() { &self.origin + self.kept.round_down(&since) } else { whole(now) }
+    }
+
+    /// The earliest time from which a grant at `now` may count.
+    fn start(&self, now: u64) -> Exact {
+        let since = whole(now) - &self.origin;
+        if self.kept.late_start { &self.origin + self.kept.round_up(&since) } else { self.read(now) }
+    }
+
+    fn left(&self, now: &Exact) -> Exact {
+        let debt = max(&self.tat, now) - now;
+        whole(self.burst) - debt / &self.kept.interval
+    }
+}
+
+pub(crate) fn whole(n: u64) -> Exact {
+    Exact::from_u64(n).expect("every integer is a rational")
+}
+
+/// `2^exponent`, or 1 where that is no whole number.
+fn power_of_two(exponent: i32) -> BigInt {
+    BigInt::one() << exponent.max(0)
+}
+
+/// The whole permits in an amount; none if it is negative, as a clock that stepped back can make it.
+fn permits(amount: &Exact) -> u64 {
+    if amount.is_negative() { 0 } else { amount.floor().to_integer().to_u64().expect("at most a burst") }
+}
+
+/// The next whole nanosecond; none if it is past, `Duration::MAX` if it is further than that.
+fn duration(span: &Exact) -> Duration {
+    if !span.is_positive() {
+        return Duration::ZERO;
+    }
+    let nanos = span.ceil().to_integer();
+    let second = BigInt::from(1_000_000_000);
+    match ((&nanos / &second).to_u64(), (&nanos % &second).to_u32()) {
+        (Some(seconds), Some(rest)) => Duration::new(seconds, rest),
+        _ => Duration::MAX,
+    }
+}
