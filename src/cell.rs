@@ -1,5 +1,7 @@
 //! The atomic cell: one word, and the ring of quotas that its versions name.
 
+use std::time::Duration;
+
 use crossbeam_utils::CachePadded;
 
 use crate::algorithm::gcra::Rate;
@@ -48,6 +50,7 @@ struct Hot {
 struct Current {
     quota: Quota,
     since: Nanos,
+    max_pause: Duration,
 }
 
 /// The version that stands: what a setter makes the next one from.
@@ -57,6 +60,8 @@ pub(crate) struct Version {
     pub(crate) rate: Rate,
     /// The instant from which it counts.
     pub(crate) since: Nanos,
+    /// The longest pause that may be set.
+    pub(crate) max_pause: Duration,
 }
 
 /// The version that a setter makes.
@@ -112,11 +117,14 @@ impl Set {
 
 impl Cell {
     /// A cell of `quota`, kept as `rate`, whose word holds the TAT `time`.
-    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64) -> Self {
+    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64, max_pause: Duration) -> Self {
         let sets: [Set; VERSIONS] = std::array::from_fn(|_| Set::default());
         sets[0].store(rate);
         let word = AtomicU64::new(Word::default().with_time(time).bits());
-        Self { hot: CachePadded::new(Hot { word, setter: Mutex::new(Current { quota, since: Nanos::ZERO }) }), sets }
+        Self {
+            hot: CachePadded::new(Hot { word, setter: Mutex::new(Current { quota, since: Nanos::ZERO, max_pause }) }),
+            sets,
+        }
     }
 
     /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
@@ -158,11 +166,12 @@ impl Cell {
         let mut current = self.hot.setter.lock();
         let (mut word, rate) = self.load();
         loop {
-            let next = next(Version { word, rate, since: current.since })?;
+            let next = next(Version { word, rate, since: current.since, max_pause: current.max_pause })?;
             self.sets[word.next_version()].store(&next.rate);
             match self.exchange(word, next.word.with_next_version()) {
                 Ok(()) => {
-                    *current = Current { quota: next.quota.unwrap_or(current.quota), since: next.since };
+                    current.quota = next.quota.unwrap_or(current.quota);
+                    current.since = next.since;
                     return Ok(());
                 }
                 Err(actual) => word = actual,

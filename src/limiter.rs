@@ -75,7 +75,6 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 pub struct Limiter<A, C = DefaultClock> {
     algorithm: A,
     clock: C,
-    max_pause: Duration,
 }
 
 impl<A: Algorithm> Limiter<A> {
@@ -101,7 +100,7 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     /// Makes a limiter at rest on a clock of the caller's, such as a [`ManualClock`](crate::ManualClock) in tests.
     #[must_use]
     pub fn with_clock(quota: Quota, clock: C) -> Self {
-        Self { algorithm: A::start(quota, None, || Nanos::ZERO), clock, max_pause: Duration::MAX }
+        Self { algorithm: A::start(quota, None, Duration::MAX, || Nanos::ZERO), clock }
     }
 
     /// Takes one permit, now or not at all.
@@ -292,8 +291,7 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
 
     /// [`pause_until`](Self::pause_until) at a given time.
     pub fn pause_until_at(&self, end: impl Into<Nanos>, now: impl Into<Nanos>) {
-        let now = now.into();
-        self.algorithm.pause_until(end.into().min(now.saturating_add(self.max_pause)), now);
+        self.algorithm.pause_until(end.into(), now.into());
     }
 
     /// Ends a pause: what was left when it began is left now. Without a pause it changes nothing.
@@ -402,7 +400,7 @@ impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
     /// Builds the limiter.
     #[must_use]
     pub fn build(self) -> Limiter<A, C> {
-        let algorithm = A::start(self.quota, self.initial, || self.clock.now());
-        Limiter { algorithm, clock: self.clock, max_pause: self.max_pause }
+        let algorithm = A::start(self.quota, self.initial, self.max_pause, || self.clock.now());
+        Limiter { algorithm, clock: self.clock }
     }
 }

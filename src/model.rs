@@ -44,7 +44,7 @@ impl Shaping {
     /// A queue for `places` waiters.
     #[must_use]
     pub fn bounded(quota: Quota, catch_up: Duration, places: usize) -> Self {
-        Self(Queue::new(quota, Settings { places, max_n: None, catch_up }, None, Nanos::ZERO))
+        Self(Queue::new(quota, Settings { places, max_n: None, catch_up }, None, Duration::MAX, Nanos::ZERO))
     }
 
     /// A request that does not wait.

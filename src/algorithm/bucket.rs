@@ -1,6 +1,7 @@
 //! The token bucket: GCRA in one word.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use super::gcra::{self, Left, Rate, Ticks};
 use super::{Algorithm, sealed};
@@ -22,14 +23,14 @@ pub struct Gcra {
 impl Algorithm for Gcra {}
 
 impl sealed::Algorithm for Gcra {
-    fn start(quota: Quota, initial: Option<u64>, now: impl FnOnce() -> Nanos) -> Self {
+    fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
         let (rate, tat) = match initial {
             None => (Rate::new(interval, burst), 0),
             Some(permits) => Left::permits(permits, now()).start(interval, burst),
         };
-        Self { cell: Cell::new(quota, &rate, gcra::first_field(tat)) }
+        Self { cell: Cell::new(quota, &rate, gcra::first_field(tat), max_pause) }
     }
 
     #[inline]
@@ -94,7 +95,7 @@ impl sealed::Algorithm for Gcra {
     fn set_quota(&self, quota: Quota, now: Nanos) {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
-        self.change(now, Some(quota), |left, rate| {
+        self.change(now, Some(quota), |left, Version { rate, .. }| {
             if rate.is_held(now) { left.start_at(rate.origin, interval, burst) } else { left.start(interval, burst) }
         });
     }
@@ -103,7 +104,9 @@ impl sealed::Algorithm for Gcra {
         if end <= now && !self.look(|rate, _| rate.is_held(now)) {
             return;
         }
-        self.change(now, None, |left, rate| left.start_at(end, rate.interval, rate.burst()));
+        self.change(now, None, |left, Version { rate, max_pause, .. }| {
+            left.start_at(end.min(now.saturating_add(max_pause)), rate.interval, rate.burst())
+        });
     }
 
     fn quota(&self) -> Quota {
@@ -115,7 +118,7 @@ impl Gcra {
     /// Grants and moves the origin in one exchange, so that the move changes no answer.
     #[cold]
     fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.cell.replace(|Version { word, rate, since }| {
+        self.cell.replace(|Version { word, rate, since, .. }| {
             let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
             let (rate, tat) = rate.rebased(tat, now);
             Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
@@ -123,10 +126,10 @@ impl Gcra {
     }
 
     /// Starts another version with what is left of this one.
-    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Rate) -> (Rate, Ticks)) {
-        let Ok(()) = self.cell.replace(|Version { word, rate, since }| {
+    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version) -> (Rate, Ticks)) {
+        let Ok(()) = self.cell.replace(|version @ Version { word, rate, since, .. }| {
             let left = rate.left(word.time(), now, rate.capacity, since);
-            let (next, tat) = start(left, rate);
+            let (next, tat) = start(left, version);
             let word = word.with_time(gcra::first_field(tat));
             Ok::<_, Infallible>(Next { quota, rate: next, word, since: left.since() })
         });

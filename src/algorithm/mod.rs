@@ -14,13 +14,15 @@ use crate::time::Nanos;
 pub trait Algorithm: sealed::Algorithm {}
 
 pub(crate) mod sealed {
+    use std::time::Duration;
+
     use super::{Nanos, Quota, Refused, Snapshot};
 
     /// What a law has to answer. Every call takes the time; none of them blocks, but for a change of the quota that waits for
     /// another one.
     pub trait Algorithm {
         /// A limiter that holds `initial` permits at `now` (the whole burst if `None`).
-        fn start(quota: Quota, initial: Option<u64>, now: impl FnOnce() -> Nanos) -> Self;
+        fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self;
         fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn snapshot(&self, now: Nanos) -> Snapshot;
@@ -28,7 +30,7 @@ pub(crate) mod sealed {
         fn refund(&self, n: u64, now: Nanos);
         fn reset(&self, now: Nanos);
         fn set_quota(&self, quota: Quota, now: Nanos);
-        /// Ends a pause if `end` is not after `now`.
+        /// Pauses until `end`, for the longest pause at most. Ends a pause if `end` is not after `now`.
         fn pause_until(&self, end: Nanos, now: Nanos);
         fn quota(&self) -> Quota;
     }

@@ -136,7 +136,7 @@ impl<S: Deref<Target = Shaper>> Ticket<S> {
 
     /// Asks the queue what there is to know.
     fn look(&mut self, waker: &Waker) -> Result<Stage, Refused> {
-        let Shaper { queue, timer, .. } = &*self.shaper;
+        let Shaper { queue, timer } = &*self.shaper;
         self.stage = match self.stage {
             Stage::Holds(grant) => Stage::Holds(grant),
             Stage::Asks => {
@@ -163,7 +163,7 @@ impl<S: Deref<Target = Shaper>> Ticket<S> {
 
 impl<S: Deref<Target = Shaper>> Drop for Ticket<S> {
     fn drop(&mut self) {
-        let Shaper { queue, timer, .. } = &*self.shaper;
+        let Shaper { queue, timer } = &*self.shaper;
         match self.stage {
             Stage::Asks => {}
             Stage::Waits(key, _) => queue.leave(key, timer.now()),

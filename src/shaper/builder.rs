@@ -97,7 +97,7 @@ impl ShaperBuilder {
     #[must_use]
     pub fn build(self) -> Shaper {
         let now = self.timer.now();
-        let queue = Queue::new(self.quota, self.settings, self.initial, now);
-        Shaper { queue, timer: self.timer, max_pause: self.max_pause }
+        let queue = Queue::new(self.quota, self.settings, self.initial, self.max_pause, now);
+        Shaper { queue, timer: self.timer }
     }
 }

@@ -82,7 +82,6 @@ use queue::{Grant, Queue};
 pub struct Shaper {
     queue: Queue,
     timer: Timer,
-    max_pause: Duration,
 }
 
 impl Shaper {
@@ -293,14 +292,14 @@ impl Shaper {
     /// ```
     pub fn pause_for(&self, span: Duration) {
         let now = self.timer.now();
-        self.queue.pause_until(now.saturating_add(span.min(self.max_pause)), now);
+        self.queue.pause_until(now.saturating_add(span), now);
     }
 
     /// Holds everybody until `end` on the shaper's clock, which [`now`](Self::now) reads. See [`pause_for`](Self::pause_for). An
     /// `end` that is not after now ends a pause.
     pub fn pause_until(&self, end: impl Into<Nanos>) {
         let now = self.timer.now();
-        self.queue.pause_until(end.into().min(now.saturating_add(self.max_pause)), now);
+        self.queue.pause_until(end.into(), now);
     }
 
     /// Ends a pause: what was left when it began is left now, and who waits is timed anew. Without a pause it changes nothing.

@@ -127,7 +127,7 @@ struct Guarded {
 
 impl Queue {
     /// A queue that holds `initial` permits at `now` (the whole burst if `None`).
-    pub(crate) fn new(quota: Quota, settings: Settings, initial: Option<u64>, now: Nanos) -> Self {
+    pub(crate) fn new(quota: Quota, settings: Settings, initial: Option<u64>, max_pause: Duration, now: Nanos) -> Self {
         let (burst, largest) = (quota.shaping_burst(), settings.largest(&quota));
         let interval = Interval::fit(&quota, burst, burst.max(largest));
         let (rate, tat) = match initial {
@@ -135,7 +135,7 @@ impl Queue {
             Some(permits) => Left::permits(permits, now).start(interval, burst),
         };
         Self {
-            cell: Cell::new(quota, &rate, gcra::first_field(tat)),
+            cell: Cell::new(quota, &rate, gcra::first_field(tat), max_pause),
             settings,
             largest: std::array::from_fn(|_| AtomicU64::new(largest)),
             weight: AtomicU64::new(0),
@@ -375,7 +375,7 @@ impl Queue {
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
         let (burst, largest) = (quota.shaping_burst(), self.settings.largest(&quota));
         self.locked(now, |guarded, wakers| {
-            self.restart(guarded, now, Some((quota, largest)), |left, rate| {
+            self.restart(guarded, now, Some((quota, largest)), |left, Version { rate, .. }| {
                 // What is owed for large requests is paid under the new quota, and must fit its word.
                 let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
                 let interval = Interval::fit(&quota, burst, span);
@@ -397,7 +397,9 @@ impl Queue {
             if end <= now && !self.look(guarded, now).1.is_held() {
                 return;
             }
-            self.restart(guarded, now, None, |left, rate| left.start_at(end, rate.interval, rate.burst()));
+            self.restart(guarded, now, None, |left, Version { rate, max_pause, .. }| {
+                left.start_at(end.min(now.saturating_add(max_pause)), rate.interval, rate.burst())
+            });
             self.retime(guarded, now, wakers);
         });
     }
@@ -421,13 +423,13 @@ impl Queue {
         guarded: &mut Guarded,
         now: Nanos,
         quota: Option<(Quota, u64)>,
-        start: impl Fn(Left, Rate) -> (Rate, Ticks),
+        start: impl Fn(Left, Version) -> (Rate, Ticks),
     ) {
         let (quota, largest) = quota.unzip();
-        self.change(guarded, largest, |Version { word, rate, since }| {
+        self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
             let deepest = u64::try_from(rate.cost(self.largest(word))).unwrap_or(u64::MAX).max(rate.capacity);
             let left = rate.left(word.time(), now, deepest, since);
-            let (next, tat) = start(left, rate);
+            let (next, tat) = start(left, version);
             let word = word.with_time(gcra::first_field(tat)).with_behind(false);
             Next { quota, rate: next, word, since: left.since() }
         });
@@ -533,7 +535,7 @@ impl Queue {
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, None, |Version { word, rate, since }| {
+            self.change(guarded, None, |Version { word, rate, since, .. }| {
                 let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
                 Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }
             });
