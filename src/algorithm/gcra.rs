@@ -99,6 +99,19 @@ impl Rate {
         Some(tat.max(self.starts_at(now)) + cost)
     }
 
+    /// The usual grant as a word holds it, in machine words. `None` says nothing: it may be refused, or not fit.
+    #[inline]
+    pub(crate) fn admit_in_64_bits(&self, tat: u64, now: Nanos, n: u64) -> Option<u64> {
+        if self.interval.shift > 0 || self.held {
+            return None;
+        }
+        let since = now.get().checked_sub(self.origin.get())?;
+        // A branch that is foreseen costs nothing, a multiplication on the way from the clock does.
+        let at = if self.interval.mul == 1 { since } else { since.checked_mul(self.interval.mul.into())? };
+        let next = tat.max(at).checked_add(n.checked_mul(self.interval.ticks)?)?;
+        (next <= FIELD_END && next <= at.checked_add(self.capacity)?).then_some(next)
+    }
+
     /// What to answer where [`admit`](Self::admit) gave `None`.
     #[cold]
     pub(crate) fn refusal(&self, tat: u64, now: Nanos, n: u64) -> Refused {
@@ -354,6 +367,7 @@ mod tests {
                     let (now, n) = requests[index];
                     let granted = rate.admit(tat, Nanos::new(now), n).and_then(field);
                     assert_eq!(granted.is_some(), law.admits(now, n), "T {interval} burst {burst}: {sequence:?}");
+                    assert_eq!(rate.admit_in_64_bits(tat, Nanos::new(now), n), granted);
                     if let Some(next) = granted {
                         tat = next;
                         law.grants.push((now.into(), n.into()));
