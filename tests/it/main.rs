@@ -15,6 +15,9 @@ mod bucket_threads;
 mod bucket_traces;
 mod differential;
 mod reference;
+mod shaper_cancel;
+mod shaper_order;
+mod tasks;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
