@@ -16,7 +16,10 @@ mod bucket_traces;
 mod differential;
 mod reference;
 mod shaper_cancel;
+mod shaper_deadline;
+mod shaper_edges;
 mod shaper_order;
+mod shaper_quota;
 mod tasks;
 
 const MILLISECOND: Duration = Duration::from_millis(1);

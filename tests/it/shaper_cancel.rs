@@ -304,7 +304,7 @@ mod paused {
             assert!(acquire.waits());
         }
         record.until(1900).await;
-        shaper.acquire().await.unwrap();
+        let _permit = shaper.acquire().await.unwrap();
         assert_eq!(record.now(), 2000);
     }
 
@@ -317,7 +317,7 @@ mod paused {
             let (record, acquire) = (record.clone(), Arc::clone(&shaper).acquire_owned());
             let acquire = Watched::new(acquire, &costs);
             tokio::spawn(async move {
-                acquire.await.expect("granted");
+                let _permit = acquire.await.expect("granted");
                 record.note(who);
             })
         };

@@ -278,7 +278,7 @@ mod paused {
             let (record, acquire) = (record.clone(), Arc::clone(&shaper).acquire_owned());
             let acquire = Watched::new(acquire, &costs);
             tokio::spawn(async move {
-                acquire.await.expect("granted");
+                let _permit = acquire.await.expect("granted");
                 record.note(who);
             });
         }
@@ -338,7 +338,7 @@ mod paused {
         let shaper = Shaper::new(Quota::per_second(100).burst(100));
         let record = Record::begin();
         let request = async |who| {
-            shaper.acquire_n(80).await.expect("granted");
+            let _permit = shaper.acquire_n(80).await.expect("granted");
             record.note(who);
         };
         tokio::join!(request(0), request(1), request(2));

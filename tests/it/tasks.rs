@@ -258,18 +258,7 @@ mod paused {
         pub(crate) fn spawn(&self, who: usize, shaper: &Arc<Shaper>, n: u64) -> JoinHandle<Result<(), Refused>> {
             let (record, acquire) = (self.clone(), Arc::clone(shaper).acquire_n_owned(n));
             tokio::spawn(async move {
-                acquire.await?;
-                record.note(who);
-                Ok(())
-            })
-        }
-
-        /// A task that sleeps until `at` milliseconds, asks for one permit and notes when it gets it.
-        pub(crate) fn spawn_at(&self, at: u64, who: usize, shaper: &Arc<Shaper>) -> JoinHandle<Result<(), Refused>> {
-            let (record, acquire) = (self.clone(), Arc::clone(shaper).acquire_owned());
-            tokio::spawn(async move {
-                record.until(at).await;
-                acquire.await?;
+                let _permit = acquire.await?;
                 record.note(who);
                 Ok(())
             })
