@@ -18,7 +18,9 @@ mod reference;
 mod shaper_cancel;
 mod shaper_deadline;
 mod shaper_edges;
+mod shaper_lateness;
 mod shaper_order;
+mod shaper_polls;
 mod shaper_quota;
 mod tasks;
 
