@@ -15,6 +15,7 @@ mod bucket_threads;
 mod bucket_traces;
 mod differential;
 mod reference;
+mod shaper_absent;
 mod shaper_cancel;
 mod shaper_deadline;
 mod shaper_edges;
@@ -22,6 +23,10 @@ mod shaper_lateness;
 mod shaper_order;
 mod shaper_polls;
 mod shaper_quota;
+#[cfg(feature = "tokio")]
+mod shaper_runtimes;
+mod shaper_threads;
+mod shaper_types;
 mod tasks;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
