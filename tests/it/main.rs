@@ -23,6 +23,8 @@ mod shaper_lateness;
 mod shaper_order;
 mod shaper_polls;
 mod shaper_quota;
+mod shaper_random;
+mod shaper_reference;
 #[cfg(feature = "tokio")]
 mod shaper_runtimes;
 mod shaper_threads;

@@ -35,7 +35,7 @@ impl<T> Otherwise for Probe<T> {}
 
 #[test]
 fn permits_are_unpin_and_waits_are_as_their_sleep_is() {
-    assert!(Probe::<Permit<'_>>::UNPIN && Probe::<OwnedPermit>::UNPIN && Probe::<Shaper>::UNPIN);
+    const { assert!(Probe::<Permit<'_>>::UNPIN && Probe::<OwnedPermit>::UNPIN && Probe::<Shaper>::UNPIN) };
     // tokio's sleep is linked into its timer, and must not move.
     assert_eq!(Probe::<Acquire<'_>>::UNPIN, cfg!(not(feature = "tokio")));
     assert_eq!(Probe::<AcquireOwned>::UNPIN, cfg!(not(feature = "tokio")));

@@ -178,9 +178,10 @@ impl<'a> Crowd<'a> {
 /// `n_i*T + ... + n_j*T <= max(burst, largest n)*T + catch_up + (now_j - now_i)`.
 pub(crate) fn assert_law(grants: &[(Nanos, u64)], quota: Quota, burst: u64, catch_up: Duration) {
     // Everything times the permits per period, so that T is a whole number.
-    let (period, permits) = (quota.period().as_nanos() as i128, i128::from(quota.permits()));
+    let nanos = |span: Duration| i128::try_from(span.as_nanos()).expect("fits");
+    let (period, permits) = (nanos(quota.period()), i128::from(quota.permits()));
     let largest = grants.iter().map(|grant| grant.1).max().unwrap_or(0);
-    let most = i128::from(burst.max(largest)) * period + catch_up.as_nanos() as i128 * permits;
+    let most = i128::from(burst.max(largest)) * period + nanos(catch_up) * permits;
     let (mut paid, mut least) = (0i128, i128::MAX);
     for (index, &(now, n)) in grants.iter().enumerate() {
         let now = i128::from(now.get()) * permits;
@@ -216,8 +217,13 @@ impl Random {
         self.below(times) == 0
     }
 
+    /// An index into `len` values.
+    pub(crate) fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("below a usize")
+    }
+
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::try_from(self.below(from.len() as u64)).expect("an index")]
+        from[self.index(from.len())]
     }
 }
 
