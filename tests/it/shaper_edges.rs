@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::{Nanos, Quota, Refused};
 
 use crate::tasks::{Task, by_hand, by_hand_with};
-use crate::{HOUR, MILLISECOND, NANOSECOND, SECOND, YEAR, quota};
+use crate::{HOUR, NANOSECOND, SECOND, YEAR, quota};
 
 // Case O12.
 #[test]
@@ -285,6 +285,7 @@ fn fine_units_last_for_longer_than_their_field() {
 #[cfg(feature = "tokio")]
 mod paused {
     use super::*;
+    use crate::MILLISECOND;
     use crate::tasks::{Record, until_waiting};
     use std::sync::Arc;
     use tollgate::Shaper;

@@ -1,6 +1,6 @@
 //! What the types promise: where they may go and how large they are.
 
-use std::marker::PhantomData;
+use std::marker::{PhantomData, PhantomPinned};
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ impl<T> Otherwise for Probe<T> {}
 #[test]
 fn permits_are_unpin_and_waits_are_as_their_sleep_is() {
     const { assert!(Probe::<Permit<'_>>::UNPIN && Probe::<OwnedPermit>::UNPIN && Probe::<Shaper>::UNPIN) };
+    const { assert!(!Probe::<PhantomPinned>::UNPIN) };
     // tokio's sleep is linked into its timer, and must not move.
     assert_eq!(Probe::<Acquire<'_>>::UNPIN, cfg!(not(feature = "tokio")));
     assert_eq!(Probe::<AcquireOwned>::UNPIN, cfg!(not(feature = "tokio")));
