@@ -135,3 +135,20 @@ fn any_call_grants_what_is_due() {
         assert!(a.leaves());
     }
 }
+
+#[test]
+fn forgotten_heads_cost_an_interval_each() {
+    for forgotten in 1..6 {
+        let (clock, shaper) = by_hand(Quota::per_second(1));
+        assert!(shaper.try_acquire().is_ok());
+        for _ in 0..forgotten {
+            std::mem::forget(Task::in_line(shaper.acquire()));
+        }
+        let mut crowd = Crowd::default();
+        crowd.push(shaper.acquire());
+        let left = crowd.granted_while(&clock, SECOND, 50);
+        // Its place in line, and an interval for each of those who are absent.
+        assert_eq!(left.len(), 1);
+        assert!(left[0].1 <= 1 + 2 * forgotten, "behind {forgotten}: {} s", left[0].1);
+    }
+}

@@ -278,6 +278,41 @@ fn an_owned_permit_can_be_given_back_too() {
     assert!(shaper.try_acquire().is_ok());
 }
 
+/// The quota is set so often that the versions which a word can name come round.
+#[test]
+fn a_permit_held_through_many_changes_is_not_taken_for_a_later_one() {
+    for changes in 0..20 {
+        let (clock, shaper) = by_hand(Quota::per_second(1));
+        let early = shaper.try_acquire().unwrap();
+        clock.set(SECOND);
+        for _ in 0..changes {
+            shaper.set_quota(Quota::per_second(1));
+        }
+        let _later = shaper.try_acquire().unwrap();
+        early.give_back();
+        assert!(shaper.try_acquire().is_err(), "two left at one instant, after {changes} changes");
+    }
+}
+
+#[test]
+fn a_wait_granted_before_many_changes_is_not_taken_for_a_later_one() {
+    for changes in 0..20 {
+        let (clock, shaper) = by_hand(Quota::per_second(1));
+        assert!(shaper.try_acquire().is_ok());
+        let unseen = Task::in_line(shaper.acquire());
+        clock.set(SECOND);
+        assert_eq!(shaper.waiting(), 0);
+        clock.set(2 * SECOND);
+        for _ in 0..changes {
+            shaper.set_quota(Quota::per_second(1));
+        }
+        clock.set(3 * SECOND);
+        let _later = shaper.try_acquire().unwrap();
+        drop(unseen);
+        assert!(shaper.try_acquire().is_err(), "two left at one instant, after {changes} changes");
+    }
+}
+
 #[cfg(feature = "tokio")]
 mod paused {
     use super::*;

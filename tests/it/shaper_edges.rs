@@ -282,6 +282,31 @@ fn fine_units_last_for_longer_than_their_field() {
     }
 }
 
+#[test]
+fn at_the_last_instant_a_wait_without_a_limit_goes_on() {
+    let (clock, shaper) = by_hand(Quota::per_second(1));
+    clock.set(Nanos::new(u64::MAX - 500_000_000));
+    assert!(shaper.try_acquire().is_ok());
+    let mut waiter = Task::in_line(shaper.acquire());
+    clock.set(Nanos::MAX);
+    assert!(waiter.waits());
+    shaper.set_quota(Quota::UNLIMITED);
+    assert!(waiter.leaves());
+}
+
+// Case O18.
+#[test]
+fn a_new_quota_counts_from_now_however_long_the_old_interval_was() {
+    for interval in [400 * YEAR, 10_000 * YEAR, Duration::MAX] {
+        let (clock, shaper) = by_hand(Quota::every(interval).unwrap());
+        clock.set(SECOND);
+        assert!(shaper.try_acquire().is_ok());
+        shaper.set_quota(Quota::per_second(1));
+        let wait = shaper.estimated_wait(1).unwrap();
+        assert!(wait <= SECOND + Duration::from_millis(1), "{wait:?} after {interval:?}");
+    }
+}
+
 #[cfg(feature = "tokio")]
 mod paused {
     use super::*;

@@ -240,6 +240,13 @@ fn without_catch_up_the_distance_is_strict() {
     assert_eq!(left(5 * MILLISECOND), [0, 2, 3, 5, 6, 8]);
 }
 
+#[test]
+fn a_permit_given_back_leaves_the_lateness_that_it_found() {
+    let (_clock, shaper) = four_late(5 * MILLISECOND);
+    shaper.try_acquire().unwrap().give_back();
+    assert_eq!(pass(&shaper), 4);
+}
+
 #[cfg(feature = "tokio")]
 mod paused {
     use super::*;

@@ -293,6 +293,43 @@ fn a_quota_can_be_set_more_often_than_there_are_versions() {
     assert!(waiter.leaves());
 }
 
+#[test]
+fn a_debt_is_carried_through_a_quota_with_a_smaller_largest_n() {
+    // Ten permits are owed. The quota in between would let nobody owe more than one.
+    let (clock, shaper) = by_hand(Quota::per_second(10));
+    assert!(shaper.try_acquire_n(10).is_ok());
+    shaper.set_quota(Quota::every(10 * SECOND).unwrap());
+    assert_eq!(shaper.estimated_wait(1), Some(100 * SECOND));
+    shaper.set_quota(Quota::per_second(10));
+    assert_eq!(shaper.estimated_wait(1), Some(SECOND));
+    let mut waiter = Task::in_line(shaper.acquire());
+    clock.set(SECOND);
+    assert!(waiter.leaves());
+    // And to a slower one: nobody gets off more lightly.
+    let (_clock, shaper) = by_hand(Quota::per_second(1000));
+    assert!(shaper.try_acquire_n(1000).is_ok());
+    shaper.set_quota(Quota::every(MILLISECOND).unwrap());
+    assert_eq!(shaper.estimated_wait(1), Some(SECOND));
+    shaper.set_quota(Quota::every(10 * SECOND).unwrap());
+    assert_eq!(shaper.estimated_wait(1), Some(10_000 * SECOND));
+}
+
+#[test]
+fn what_had_accrued_before_rate_zero_is_there_after_it() {
+    let (clock, shaper) = by_hand(Quota::per_second(1));
+    assert!(shaper.try_acquire().is_ok());
+    let mut waiter = Task::in_line(shaper.acquire());
+    clock.set(3 * SECOND / 4);
+    shaper.set_quota(Quota::per_second(0));
+    clock.set(HOUR);
+    assert!(waiter.waits());
+    shaper.set_quota(Quota::per_second(1));
+    assert_eq!(shaper.estimated_wait(1), Some(SECOND / 4 + SECOND));
+    assert!(waiter.waits());
+    clock.set(HOUR + SECOND / 4);
+    assert!(waiter.leaves());
+}
+
 #[cfg(feature = "tokio")]
 mod paused {
     use super::*;
