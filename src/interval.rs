@@ -39,7 +39,13 @@ impl Interval {
             return Self { mul: 0, shift: 0, ticks: 0, round_up: false };
         }
         if quota.permits() == 0 {
-            return Self { mul: 0, shift: 0, ticks: 1, round_up: false };
+            // No time tells the unit, so it is as fine as fits: what was left of another quota may be a fraction.
+            return Self {
+                mul: 0,
+                shift: 0,
+                ticks: to_u64(LONGEST_DEBT.checked_div(span.into()).unwrap_or(1)),
+                round_up: false,
+            };
         }
         let exact = Exact::of(quota);
         let fits = |ticks: u128| ticks.checked_mul(u128::from(span.max(1))).is_some_and(|debt| debt <= LONGEST_DEBT);

@@ -52,12 +52,13 @@ impl Shaping {
         self.0.try_acquire(n, now.into()).map_or_else(Answer::Refused, |grant| Answer::Granted(Permit(grant)))
     }
 
-    /// A request as a future makes it on its first poll: past the line if nobody waits, else into it.
+    /// A request as a future makes it on its first poll: past the line if nobody waits, else into it. A deadline of `u64::MAX` is
+    /// none.
     pub fn enter(&self, n: u64, now: u64, deadline: u64, waker: Waker) -> Answer {
         if let Some(grant) = self.0.pass(n, now.into()) {
             return Answer::Granted(Permit(grant));
         }
-        match self.0.enter(n, now.into(), deadline.into(), waker) {
+        match self.0.enter(n, now.into(), (deadline != u64::MAX).then_some(deadline.into()), waker) {
             Ok(Entered::Granted(grant)) => Answer::Granted(Permit(grant)),
             Ok(Entered::Waits(key, until)) => Answer::Waits(Place(key), until),
             Err(refused) => Answer::Refused(refused),

@@ -245,7 +245,9 @@ impl Rate {
         if self.interval.mul == 0 || self.is_held(now) {
             return whole(now.max(since), capacity - tat);
         }
-        let (at, earliest) = (self.at(now), tat - Ticks::from(deepest));
+        // A grant may count from up to a tick after its instant, see `starts_at`.
+        let slack = Ticks::from(self.interval.round_up && self.interval.shift > 0);
+        let (at, earliest) = (self.at(now), tat - Ticks::from(deepest) - slack);
         if at >= earliest {
             return whole(now, capacity - (tat - at).max(0));
         }
@@ -254,7 +256,7 @@ impl Rate {
         let mul = Ticks::from(self.interval.mul);
         let nanos = Ticks::from(self.origin.get()) + ticks.div_euclid(mul);
         Left {
-            ticks: capacity - Ticks::from(deepest),
+            ticks: capacity - Ticks::from(deepest) - slack,
             cost: self.interval.ticks,
             since: u64::try_from(nanos.max(0)).map_or(Nanos::MAX, Nanos::new),
             rest: u64::try_from(ticks.rem_euclid(mul)).unwrap_or(0),
@@ -294,6 +296,9 @@ impl Left {
     /// Starts a version with what is left of the one before: what is left stays left, cut to the new burst, the fraction
     /// accrued included. The new TAT is rounded up to a whole tick, once.
     pub(crate) fn start(&self, interval: Interval, burst: u64) -> (Rate, Ticks) {
+        // Without a rate no time tells the unit; that of the version before keeps a fraction of a permit exactly, if it fits.
+        let ticks = if interval.mul == 0 { interval.ticks.min(self.cost) } else { interval.ticks };
+        let interval = Interval { ticks, ..interval };
         let rate = Rate { origin: self.since, ..Rate::new(interval, burst) };
         // The instant is a = rest * mul / (per * 2^shift) ticks after the origin; what is left is b = left * T' / T.
         // TAT = ceil(a + capacity - b), or ceil(a) if b is cut to the capacity.

@@ -144,7 +144,7 @@ impl<S: Deref<Target = Shaper>> Ticket<S> {
                 if let Some(grant) = queue.pass(self.n, now) {
                     Stage::Holds(grant)
                 } else {
-                    let deadline = self.limit.map_or(Nanos::MAX, |limit| now.saturating_add(limit));
+                    let deadline = self.limit.map(|limit| now.saturating_add(limit));
                     match queue.enter(self.n, now, deadline, waker.clone())? {
                         Entered::Granted(grant) => Stage::Holds(grant),
                         Entered::Waits(key, until) => Stage::Waits(key, until),

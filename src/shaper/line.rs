@@ -4,10 +4,10 @@ use std::task::Waker;
 
 use slab::Slab;
 
+use super::queue::Grant;
 use super::wakers::Wakers;
 use crate::refused::Refused;
 use crate::time::Nanos;
-use crate::word::Word;
 
 /// The name of a place in line, until it is given up with [`Line::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(crate) struct Key(usize);
 pub(crate) enum State {
     /// In line.
     Waiting,
-    /// Granted, and not collected yet. The word right after tells whether a later grant was made.
-    Granted { after: Word },
+    /// Granted, and not collected yet.
+    Granted(Grant),
     /// Ended without a grant, and not collected yet.
     Refused(Refused),
 }
@@ -28,8 +28,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) n: u64,
-    /// `Nanos::MAX` if it has none.
-    pub(crate) deadline: Nanos,
+    pub(crate) deadline: Option<Nanos>,
     /// When its own timer will wake it.
     pub(crate) armed: Nanos,
     pub(crate) state: State,
@@ -38,6 +37,13 @@ pub(crate) struct Entry {
     before: u128,
     previous: Option<Key>,
     next: Option<Key>,
+}
+
+impl Entry {
+    /// The instant at which it is to ask again, if its turn comes at `due`: its deadline if that is earlier.
+    pub(crate) fn no_later(&self, due: Nanos) -> Nanos {
+        self.deadline.map_or(due, |deadline| due.min(deadline))
+    }
 }
 
 /// The waiting in order of arrival, and the granted and refused that have not collected their answer.
@@ -51,6 +57,15 @@ pub(crate) struct Line {
     weight: u128,
     /// The permits ever asked for in line.
     total: u128,
+    /// One who stands in for heads that are absent, and the last one that it found so.
+    driver: Option<(Key, Absent)>,
+}
+
+/// A head whose slot came and went unasked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Absent {
+    key: Key,
+    before: u128,
 }
 
 impl Line {
@@ -69,7 +84,7 @@ impl Line {
     }
 
     /// Appends a request.
-    pub(crate) fn push(&mut self, n: u64, deadline: Nanos, armed: Nanos, waker: Option<Waker>) -> Key {
+    pub(crate) fn push(&mut self, n: u64, deadline: Option<Nanos>, armed: Nanos, waker: Option<Waker>) -> Key {
         let entry = Entry {
             n,
             deadline,
@@ -123,6 +138,27 @@ impl Line {
         self.entries.get(key.0).map_or(0, |entry| entry.before.saturating_sub(head.before))
     }
 
+    /// Notes that `caller` had the head `absent` granted long after its slot, or stood in for it as the driver. One who waits on
+    /// becomes the driver, if there is none.
+    pub(crate) fn note_absent(&mut self, caller: Key, absent: Key) {
+        let waits = self.entries.get(caller.0).is_some_and(|entry| matches!(entry.state, State::Waiting));
+        let Some(before) = self.entries.get(absent.0).map(|entry| entry.before) else { return };
+        if waits && self.driver.is_none_or(|(driver, _)| driver == caller) {
+            self.driver = Some((caller, Absent { key: absent, before }));
+        }
+    }
+
+    /// Whether `key` has to ask again at the slot of the head instead of its own: the last head that it found absent has not
+    /// come for its permit since, so the next may be absent as well. One such waiter serves all, at one poll a slot.
+    pub(crate) fn is_driver(&mut self, key: Key) -> bool {
+        let Some((_, absent)) = self.driver.filter(|(driver, _)| *driver == key) else { return false };
+        let still = self.entries.get(absent.key.0).is_some_and(|entry| entry.before == absent.before);
+        if !still {
+            self.driver = None;
+        }
+        still
+    }
+
     /// Takes a request out of the line and says what became of it. The entry stays until it is removed. Returns its waker.
     pub(crate) fn settle(&mut self, key: Key, state: State) -> Option<Waker> {
         self.unlink(key);
@@ -158,7 +194,7 @@ impl Line {
         let (mut next, mut ahead) = (self.head, 0u128);
         for _ in 0..most {
             let Some(entry) = next.and_then(|key| self.get(key)) else { return };
-            if entry.armed > due(ahead, entry.n).min(entry.deadline) {
+            if entry.armed > entry.no_later(due(ahead, entry.n)) {
                 wakers.wake(entry.waker.take());
             }
             ahead = ahead.saturating_add(u128::from(entry.n));
@@ -187,6 +223,7 @@ impl Line {
             Some(next) => next.previous = previous,
             None => self.tail = previous,
         }
+        self.driver = self.driver.filter(|(driver, _)| *driver != key);
         self.waiting = self.waiting.saturating_sub(1);
         self.weight = self.weight.saturating_sub(u128::from(n));
     }

@@ -76,6 +76,11 @@ impl Pace {
         slot <= self.at && !self.is_held()
     }
 
+    /// Whether it came so long ago that nobody can have waited for it: timers are not as late as that.
+    pub(crate) fn is_overdue(&self, slot: Ticks) -> bool {
+        slot < self.floor()
+    }
+
     /// The TAT after `ahead` more permits.
     pub(crate) fn after(&self, tat: Ticks, ahead: u128) -> Ticks {
         // Beyond 2^120 ticks every instant is Nanos::MAX.

@@ -21,7 +21,7 @@
 //!
 //! # Ordering
 //!
-//! The word orders itself, see [`Cell`]. `largest` is kept for each version beside the sets of the cell and by the same rules:
+//! The word orders itself, see [`Cell`]. [`Kept`] stands beside each set of the cell and by the same rules:
 //! written before the word names the version, so that a request is never judged by the largest n of one quota and the rate of
 //! another. `closed` is written before the `waiting` bit that makes callers look at it.
 
@@ -72,11 +72,16 @@ impl Settings {
 #[must_use]
 pub(crate) struct Grant {
     n: u64,
-    /// The word right after it.
+    /// The word right after it, and which of the changes of the quota it came after: versions come round.
     after: Word,
+    change: u64,
+    /// Whether the schedule was behind before it.
+    behind: bool,
 }
 
 impl Grant {
+    const NOTHING: Self = Self { n: 0, after: Word::from_bits(0), change: 0, behind: false };
+
     pub(crate) fn permits(&self) -> u64 {
         self.n
     }
@@ -108,21 +113,38 @@ pub(crate) enum Step {
 pub(crate) struct Queue {
     cell: Cell,
     settings: Settings,
-    /// The largest n of each version of the quota.
-    largest: [AtomicU64; VERSIONS],
+    /// What the queue keeps of each version of the quota.
+    versions: [Kept; VERSIONS],
     /// The permits that those in line ask for together, for refusals that don't take the lock.
     weight: AtomicU64,
     closed: AtomicBool,
     guarded: Mutex<Guarded>,
 }
 
+/// One version of the quota, beside its set in the cell.
+#[derive(Debug)]
+struct Kept {
+    /// The largest n.
+    largest: AtomicU64,
+    /// How many changes came before it.
+    change: AtomicU64,
+}
+
+impl Kept {
+    fn new(largest: u64, change: u64) -> Self {
+        Self { largest: AtomicU64::new(largest), change: AtomicU64::new(change) }
+    }
+}
+
 /// What the lock guards.
 #[derive(Debug, Default)]
 struct Guarded {
     line: Line,
-    /// For each version: the last word of it and the first word of the next, so that a grant can still be told from the
-    /// last one after the quota has changed.
-    changes: [Option<(Word, Word)>; VERSIONS],
+    /// The deepest debt that the version may hold, in ticks: of its capacity, its largest n, or what was owed when it began.
+    deepest: u64,
+    /// For each version: how many changes came before it, the last word of it and the first word of the next, so that the last
+    /// grant can still be told from an earlier one after the quota has changed.
+    changes: [Option<(u64, Word, Word)>; VERSIONS],
 }
 
 impl Queue {
@@ -134,13 +156,14 @@ impl Queue {
             None => (Rate::new(interval, burst), 0),
             Some(permits) => Left::permits(permits, now).start(interval, burst),
         };
+        let deepest = deepest(&rate, largest, 0);
         Self {
             cell: Cell::new(quota, &rate, gcra::first_field(tat), max_pause),
             settings,
-            largest: std::array::from_fn(|_| AtomicU64::new(largest)),
+            versions: std::array::from_fn(|_| Kept::new(largest, 0)),
             weight: AtomicU64::new(0),
             closed: AtomicBool::new(false),
-            guarded: Mutex::new(Guarded::default()),
+            guarded: Mutex::new(Guarded { deepest, ..Guarded::default() }),
         }
     }
 
@@ -186,7 +209,7 @@ impl Queue {
             };
             match self.pass(n, now) {
                 Some(grant) => return grant,
-                None if n == 0 => return Grant { n, after: word },
+                None if n == 0 => return Grant::NOTHING,
                 // What was there has been taken meanwhile, or the origin must move: this looks again.
                 None => self.locked(now, |guarded, _| {
                     self.look(guarded, now);
@@ -199,7 +222,7 @@ impl Queue {
     #[inline]
     pub(crate) fn pass(&self, n: u64, now: Nanos) -> Option<Grant> {
         if n == 0 {
-            return (!self.is_closed()).then_some(Grant { n, after: Word::default() });
+            return (!self.is_closed()).then_some(Grant::NOTHING);
         }
         loop {
             let (word, rate) = self.cell.load();
@@ -212,7 +235,7 @@ impl Queue {
             // Unlimited costs nothing, and writes nothing.
             let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
             if done {
-                return Some(Grant { n, after: next });
+                return Some(self.grant(n, word, next));
             }
         }
     }
@@ -233,7 +256,7 @@ impl Queue {
     /// Asks for `n` permits: granted if nobody waits and the slot is due, else a place in line.
     ///
     /// Refused at once, without a trace, if the place would lie beyond `deadline` or the line is full.
-    pub(crate) fn enter(&self, n: u64, now: Nanos, deadline: Nanos, waker: Waker) -> Result<Entered, Refused> {
+    pub(crate) fn enter(&self, n: u64, now: Nanos, deadline: Option<Nanos>, waker: Waker) -> Result<Entered, Refused> {
         // Outlives the lock if it isn't kept: dropping it runs code of the executor.
         let mut waker = Some(waker);
         self.locked(now, |guarded, _| {
@@ -244,7 +267,7 @@ impl Queue {
                 };
                 let slot = pace.slot(pace.after(word.time().into(), guarded.line.weight()), n);
                 let due = pace.instant(slot);
-                if deadline < due {
+                if let Some(deadline) = deadline.filter(|deadline| *deadline < due) {
                     return Err(too_late(&pace, word, n, slot, deadline));
                 }
                 let waiting = guarded.line.waiting();
@@ -254,7 +277,7 @@ impl Queue {
                 // The bit is set by exchange. If a grant comes first, this caller looks again; if the exchange comes first,
                 // the grant fails, and its caller finds the bit and lines up behind.
                 if word.is_waiting() || self.cell.exchange(word, word.with_waiting(true)).is_ok() {
-                    let armed = due.min(deadline);
+                    let armed = deadline.map_or(due, |deadline| due.min(deadline));
                     return Ok(Entered::Waits(guarded.line.push(n, deadline, armed, waker.take()), armed));
                 }
             }
@@ -278,7 +301,7 @@ impl Queue {
             let Some((tat, behind)) = pace.pass(word, n) else { return Ok(Arrival::MustWait(word, pace)) };
             let next = word.with_time(gcra::first_field(tat)).with_behind(behind);
             if self.cell.exchange(word, next).is_ok() {
-                return Ok(Arrival::Granted(Grant { n, after: next }));
+                return Ok(Arrival::Granted(self.grant(n, word, next)));
             }
         }
     }
@@ -302,20 +325,22 @@ impl Queue {
     fn answer(&self, guarded: &mut Guarded, key: Key, now: Nanos) -> Step {
         let (word, pace) = self.look(guarded, now);
         let ahead = guarded.line.ahead(key);
+        let head = guarded.line.is_driver(key).then(|| guarded.line.head()).flatten().map(|(_, head)| head.n);
         // A key is stepped only by its owner, who gives it up with the answer.
         let Some(entry) = guarded.line.get(key) else { return Step::Refused(Refused::Closed) };
         let n = entry.n;
         let step = match entry.state {
-            State::Granted { after } => Step::Granted(Grant { n, after }),
+            State::Granted(grant) => Step::Granted(grant),
             State::Refused(refused) => Step::Refused(refused),
             State::Waiting => {
                 let slot = pace.slot(pace.after(word.time().into(), ahead), n);
                 // All slots up to now have been given.
-                if now < entry.deadline {
-                    entry.armed = pace.instant(slot).min(entry.deadline);
+                let Some(deadline) = entry.deadline.filter(|deadline| *deadline <= now) else {
+                    let slot = head.map_or(slot, |n| pace.slot(word.time().into(), n));
+                    entry.armed = entry.no_later(pace.instant(slot));
                     return Step::Wait(entry.armed);
-                }
-                Step::Refused(too_late(&pace, word, n, slot, entry.deadline))
+                };
+                Step::Refused(too_late(&pace, word, n, slot, deadline))
             }
         };
         guarded.line.remove(key);
@@ -339,8 +364,8 @@ impl Queue {
         self.locked(now, |guarded, wakers| {
             let Some(entry) = guarded.line.remove(key) else { return };
             wakers.discard(entry.waker);
-            if let State::Granted { after } = entry.state {
-                self.take_back(guarded, Grant { n: entry.n, after }, now);
+            if let State::Granted(grant) = entry.state {
+                self.take_back(guarded, grant, now);
             }
             self.grant_due(guarded, now, wakers);
         });
@@ -356,16 +381,18 @@ impl Queue {
 
     fn take_back(&self, guarded: &mut Guarded, grant: Grant, now: Nanos) {
         let (word, pace) = self.look(guarded, now);
-        let mut after = grant.after;
+        let Grant { mut after, mut change, .. } = grant;
         // Through the changes of the quota since, as long as no later grant was made before each of them.
-        while after.version() != word.version() {
+        while change != self.change_of(word) {
             match guarded.changes[after.version()] {
-                Some((last, first)) if last.same_tat(after) => after = first,
+                Some((number, last, first)) if number == change && last.same_tat(after) => after = first,
                 _ => return,
             }
+            change = change.saturating_add(1);
         }
         if word.same_tat(after) {
-            let before = word.with_time(pace.without(word.time(), grant.n)).with_behind(false);
+            let time = pace.without(word.time(), grant.n);
+            let before = word.with_time(time).with_behind(grant.behind && pace.is_behind(time.into()));
             // If the exchange fails, a later grant was made.
             let _ = self.cell.exchange(word, before);
         }
@@ -426,13 +453,15 @@ impl Queue {
         start: impl Fn(Left, Version) -> (Rate, Ticks),
     ) {
         let (quota, largest) = quota.unzip();
+        let deepest_before = guarded.deepest;
         self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
-            let deepest = u64::try_from(rate.cost(self.largest(word))).unwrap_or(u64::MAX).max(rate.capacity);
-            let left = rate.left(word.time(), now, deepest, since);
+            let left = rate.left(word.time(), now, deepest_before, since);
             let (next, tat) = start(left, version);
             let word = word.with_time(gcra::first_field(tat)).with_behind(false);
             Next { quota, rate: next, word, since: left.since() }
         });
+        let (word, rate) = self.cell.load();
+        guarded.deepest = deepest(&rate, self.largest(word), word.time());
     }
 
     /// After a change: grants what is due now, and wakes those whose turn has come nearer. What moved back wakes nobody; each
@@ -481,10 +510,16 @@ impl Queue {
     fn locked_for<R>(&self, caller: Option<Key>, now: Nanos, work: impl FnOnce(&mut Guarded, &mut Wakers) -> R) -> R {
         let mut wakers = Wakers::default();
         let mut guarded = self.guarded.lock();
+        let drives = caller.is_some_and(|key| guarded.line.is_driver(key));
         if let Some(entry) = caller.and_then(|key| guarded.line.get(key)) {
             wakers.discard(entry.waker.take());
         }
-        self.grant_due(&mut guarded, now, &mut wakers);
+        let granted = self.grant_due(&mut guarded, now, &mut wakers);
+        if let (Some(caller), Some(granted)) = (caller, granted) {
+            if drives || granted.overdue {
+                guarded.line.note_absent(caller, granted.key);
+            }
+        }
         let result = work(&mut guarded, &mut wakers);
         self.publish_weight(&guarded);
         drop(guarded);
@@ -493,12 +528,13 @@ impl Queue {
     }
 
     /// Grants all slots that are due, in order, clears the `waiting` bit if nobody is left, and wakes the first two of those
-    /// who are if their timers would end too late.
-    fn grant_due(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
+    /// who are if their timers would end too late. Says who was granted last.
+    fn grant_due(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) -> Option<Granted> {
         let (word, pace) = self.look(guarded, now);
         if !word.is_waiting() {
-            return;
+            return None;
         }
+        let mut last = None;
         let line = &mut guarded.line;
         let mut next = word;
         while let Some((key, head)) = line.head() {
@@ -508,12 +544,14 @@ impl Queue {
                 break;
             }
             // In time means that the slot is, however late a timer tells of it.
-            let state = if head.deadline < pace.instant(slot) {
+            let state = if head.deadline.is_some_and(|deadline| deadline < pace.instant(slot)) {
                 State::Refused(Refused::DeadlineTooSoon { wait: Duration::ZERO })
             } else {
                 let tat = pace.depart(tat, n);
+                last = Some(Granted { key, overdue: pace.is_overdue(slot) });
+                let before = next;
                 next = next.with_time(gcra::first_field(tat)).with_behind(pace.is_behind(tat));
-                State::Granted { after: next }
+                State::Granted(self.grant(n, before, next))
             };
             wakers.wake(line.settle(key, state));
         }
@@ -525,6 +563,7 @@ impl Queue {
         }
         let tat = next.time().into();
         line.rearm_first_two(wakers, |ahead, n| pace.instant(pace.slot(pace.after(tat, ahead), n)));
+        last
     }
 
     /// The word and its quota, with an origin that leaves room for what is granted now.
@@ -548,27 +587,49 @@ impl Queue {
         let Ok(()) = self.cell.replace(|version| {
             let word = version.word;
             let next = next(version);
-            // Release: pairs with the Acquire in `largest`.
-            let largest = largest.unwrap_or_else(|| self.largest(word));
-            self.largest[word.next_version()].store(largest, Ordering::Release);
-            words = Some((word, next.word.with_next_version()));
+            let kept = &self.versions[word.next_version()];
+            // Release: pairs with the Acquire in `largest` and `change_of`.
+            kept.largest.store(largest.unwrap_or_else(|| self.largest(word)), Ordering::Release);
+            kept.change.store(self.change_of(word).saturating_add(1), Ordering::Release);
+            words = Some((self.change_of(word), word, next.word.with_next_version()));
             Ok::<_, Infallible>(next)
         });
-        if let Some((last, first)) = words {
-            guarded.changes[last.version()] = Some((last, first));
+        if let Some((_, last, _)) = words {
+            guarded.changes[last.version()] = words;
         }
     }
 
     /// The largest n of the version of `word`.
     fn largest(&self, word: Word) -> u64 {
         // Acquire: pairs with the Release in `change`; as the fields of a set.
-        self.largest[word.version()].load(Ordering::Acquire)
+        self.versions[word.version()].largest.load(Ordering::Acquire)
+    }
+
+    /// How many changes came before the version of `word`.
+    fn change_of(&self, word: Word) -> u64 {
+        // Acquire: as in `largest`.
+        self.versions[word.version()].change.load(Ordering::Acquire)
+    }
+
+    fn grant(&self, n: u64, before: Word, after: Word) -> Grant {
+        Grant { n, after, change: self.change_of(after), behind: before.is_behind() }
     }
 
     fn publish_weight(&self, guarded: &Guarded) {
         // Relaxed: an estimate for refusals.
         self.weight.store(u64::try_from(guarded.line.weight()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
+}
+
+/// A head that was granted, and whether its slot had come so long ago that it must have been absent.
+struct Granted {
+    key: Key,
+    overdue: bool,
+}
+
+/// The deepest debt that a version may hold which begins with `owed`, in ticks.
+fn deepest(rate: &Rate, largest: u64, owed: u64) -> u64 {
+    u64::try_from(rate.cost(largest)).unwrap_or(u64::MAX).max(rate.capacity).max(owed)
 }
 
 /// What meets a newcomer that is not refused outright.

@@ -14,9 +14,6 @@ use crate::{HOUR, MILLISECOND, SECOND, YEAR};
 /// quota to another stay whole numbers of nanoseconds.
 const GRAIN: u64 = 1 << 20;
 
-/// A permit that is held through more changes is not given back here.
-const CHANGES: usize = 7;
-
 struct Wait<'a> {
     who: usize,
     n: u64,
@@ -163,9 +160,6 @@ impl<'a> History<'a> {
     }
 
     fn change_quota(&mut self) {
-        if self.changes == CHANGES {
-            return;
-        }
         let (quota, rate) = random_rate(&mut self.random, self.max_n);
         // A call that changes nothing grants what is due in both worlds; the reference may have to decline then.
         assert_eq!(self.shaper.waiting(), self.reference.waiting(self.clock.now()));

@@ -37,6 +37,8 @@ pub(crate) struct Departure {
     pub(crate) now: Nanos,
     /// How many changes of the quota there were before.
     pub(crate) changes: usize,
+    /// Whether the schedule was behind before.
+    behind: bool,
 }
 
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct Reference {
     behind: bool,
     /// The start of the current quota: it is never fuller than full then.
     since: i128,
+    /// What was owed then.
+    owed: i128,
     line: Vec<Waiting>,
     /// Who was answered and has not looked yet.
     answers: Vec<(usize, u64, Option<Refused>)>,
@@ -79,6 +83,7 @@ impl Reference {
             tat: 0,
             behind: false,
             since: 0,
+            owed: 0,
             line: Vec::new(),
             answers: Vec::new(),
             returnable: Vec::new(),
@@ -124,7 +129,7 @@ impl Reference {
         }
         self.tat = base + i128::from(n) * self.rate.interval;
         self.returnable.push(who);
-        self.departures.push(Departure { who, n, now, changes: self.changes });
+        self.departures.push(Departure { who, n, now, changes: self.changes, behind: self.behind });
     }
 
     /// Grants all slots that are due, in order.
@@ -228,7 +233,7 @@ impl Reference {
         self.line.retain(|waiting| waiting.who != who);
         if let Some(place) = self.answers.iter().position(|answer| answer.0 == who) {
             if let (_, n, None) = self.answers.remove(place) {
-                self.take_back(who, n);
+                self.take_back(who, n, now);
             }
         }
         self.advance(now);
@@ -237,27 +242,27 @@ impl Reference {
     /// A permit is given back.
     pub(crate) fn give_back(&mut self, who: usize, n: u64, now: Nanos) {
         self.advance(now);
-        self.take_back(who, n);
+        self.take_back(who, n, now);
         self.advance(now);
     }
 
     /// Only the last grant can be; any other counts as used.
-    fn take_back(&mut self, who: usize, n: u64) {
+    fn take_back(&mut self, who: usize, n: u64, now: Nanos) {
         if self.returnable.last() == Some(&who) {
             self.returnable.pop();
-            self.departures.retain(|departure| departure.who != who);
+            let taken_back = self.departures.iter().position(|departure| departure.who == who);
+            let was_behind = taken_back.is_some_and(|place| self.departures.remove(place).behind);
             self.tat = (self.tat - i128::from(n) * self.rate.interval).max(self.since);
-            self.behind = false;
+            self.behind = was_behind && self.tat <= nanos(now);
         }
     }
 
-    /// Changes the quota, or tells that the carried permits are no whole number of nanoseconds under it, or that more is owed
-    /// than it ever lets anyone owe.
+    /// Changes the quota, or tells that the carried permits are no whole number of nanoseconds under it.
     pub(crate) fn set_quota(&mut self, rate: Rate, now: Nanos) -> bool {
         // What is due is granted before; tried on what would be left then.
         self.advance(now);
         let Rate { interval, burst, largest } = self.rate;
-        let deepest = burst.max(largest.into()) * interval;
+        let deepest = (burst.max(largest.into()) * interval).max(self.owed);
         let start = nanos(now).max(self.tat - deepest);
         let left = burst * interval - (self.tat - start).max(0);
         let tat = if left >= rate.burst * interval {
@@ -268,9 +273,7 @@ impl Reference {
             }
             start + rate.burst * rate.interval - left * rate.interval / interval
         };
-        if tat - start > rate.burst.max(rate.largest.into()) * rate.interval {
-            return false;
-        }
+        self.owed = tat - start;
         (self.tat, self.since, self.behind, self.rate) = (tat, start, false, rate);
         self.changes += 1;
         self.returnable = self.returnable.last().copied().into_iter().collect();
