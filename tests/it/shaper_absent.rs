@@ -99,6 +99,22 @@ fn a_forgotten_head_does_not_hide_a_faster_quota() {
 }
 
 #[test]
+fn two_forgotten_heads_do_not_hide_a_faster_quota() {
+    let (clock, shaper) = by_hand(Quota::every(10 * SECOND).unwrap());
+    assert!(shaper.try_acquire().is_ok());
+    for _ in 0..2 {
+        std::mem::forget(Task::in_line(shaper.acquire()));
+    }
+    let mut crowd = Crowd::default();
+    crowd.push(shaper.acquire());
+    assert_eq!(crowd.granted(), []);
+    shaper.set_quota(Quota::per_second(1));
+    // Long before 30 s, for which its timer was set.
+    let left = crowd.granted_while(&clock, SECOND, 10);
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
 fn one_forgotten_in_the_middle_or_at_the_end_costs_its_own_slot() {
     let (clock, shaper) = by_hand(Quota::per_second(1));
     let mut crowd = Crowd::default();

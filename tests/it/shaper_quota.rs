@@ -65,6 +65,18 @@ fn a_faster_quota_wakes_all_and_keeps_their_order() {
 }
 
 #[test]
+fn a_faster_quota_wakes_each_in_line_once() {
+    let (_clock, shaper) = by_hand(Quota::per_second(10));
+    assert!(shaper.try_acquire().is_ok());
+    let line: Vec<_> = (0..20).map(|_| Task::in_line(shaper.acquire())).collect();
+    for _ in 0..2 {
+        // Whoever was woken and has not looked yet is not woken again.
+        shaper.set_quota(Quota::per_second(100));
+        assert!(line.iter().all(|waiter| waiter.wakes() == 1));
+    }
+}
+
+#[test]
 fn a_slower_quota_costs_one_poll_more() {
     let (clock, shaper) = by_hand(Quota::per_second(100));
     let mut crowd = Crowd::default();
