@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::{ManualClock, Nanos, Quota, TokenBucket};
 
-use crate::{DAY, HOUR, NANOSECOND, SECOND, bucket, quota};
+use crate::{DAY, HOUR, MILLISECOND, NANOSECOND, SECOND, bucket, quota, take_when_due};
 
 const UNIX_TIME: u64 = 1_700_000_000_000_000_000;
 
@@ -36,14 +36,11 @@ fn after_a_step_back_the_wait_is_longer_by_the_step() {
 
 /// Takes `count` permits, each as soon as it is there; the seconds at which they came.
 fn one_after_another(bucket: &TokenBucket<ManualClock>, count: usize, mut now: Duration) -> Vec<u64> {
-    let mut times = Vec::new();
-    while times.len() < count {
-        match bucket.try_acquire_at(now) {
-            Ok(()) => times.push(now.as_secs()),
-            Err(refused) => now += refused.retry_after().expect("a rate above 0"),
-        }
-    }
-    times
+    let next = || {
+        now = take_when_due(bucket, now);
+        now.as_secs()
+    };
+    std::iter::repeat_with(next).take(count).collect()
 }
 
 // O03
@@ -125,7 +122,7 @@ fn a_time_long_past_the_origin_changes_no_answer() {
             assert_eq!(bucket.try_acquire_n_at(1_000_000, now), Ok(()));
             assert!(bucket.try_acquire_at(now).is_err());
             // A clock that is a little behind the leap finds the bucket as empty.
-            assert_eq!(bucket.available_at(now - Duration::from_millis(1)), 0);
+            assert_eq!(bucket.available_at(now - MILLISECOND), 0);
             let wait = bucket.try_acquire_at(now).unwrap_err().retry_after().unwrap();
             assert!(bucket.peek_at(1, now + wait - NANOSECOND).is_err());
             assert_eq!(bucket.peek_at(1, now + wait), Ok(()));
@@ -150,7 +147,7 @@ fn the_clock_and_the_told_time_give_the_same_answers() {
     let clock = ManualClock::new();
     let (clocked, told) = (TokenBucket::with_clock(quota(3, SECOND, 4), clock.clone()), bucket(3, SECOND, 4));
     for step in 0..100_u32 {
-        clock.advance(step % 7 * 50 * crate::MILLISECOND);
+        clock.advance(step % 7 * 50 * MILLISECOND);
         let (n, now): (u64, Nanos) = (u64::from(step % 4), clock.now());
         assert_eq!(clocked.peek(n), told.peek_at(n, now));
         assert_eq!(clocked.try_acquire_n(n), told.try_acquire_n_at(n, now));

@@ -39,6 +39,15 @@ fn threads_that_race_for_a_burst_get_exactly_the_burst() {
     assert_eq!(sum_of_all(|| granted(&bucket, 10_000)), 1_000);
 }
 
+#[test]
+fn threads_that_are_granted_all_the_time_get_exactly_the_burst() {
+    // All but the last tries are grants, so that the threads meet at the exchange of the word again and again.
+    let burst = 100 * ROUNDS;
+    let bucket = bucket(1, MILLISECOND, burst);
+    assert_eq!(sum_of_all(|| granted(&bucket, burst / 8 + 1)), burst);
+    assert!(bucket.try_acquire().is_err());
+}
+
 // O21
 #[test]
 fn one_refilled_permit_goes_to_exactly_one_thread() {

@@ -47,3 +47,11 @@ fn bucket(permits: u64, period: Duration, burst: u64) -> TokenBucket<ManualClock
 fn quota(permits: u64, period: Duration, burst: u64) -> Quota {
     Quota::new(permits, period).expect("the period is not zero").burst(burst)
 }
+
+/// Takes a permit at `now`, or after exactly the wait that is told; the time at which it came.
+fn take_when_due(bucket: &TokenBucket<ManualClock>, now: Duration) -> Duration {
+    let Err(refused) = bucket.try_acquire_at(now) else { return now };
+    let due = now + refused.retry_after().expect("a rate above 0");
+    assert_eq!(bucket.try_acquire_at(due), Ok(()), "after the wait told");
+    due
+}

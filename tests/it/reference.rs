@@ -141,7 +141,7 @@ impl Kept {
     }
 
     /// Whether the unit is longer than a nanosecond, so that times have to be rounded.
-    pub(crate) fn is_coarse(&self) -> bool {
+    fn is_coarse(&self) -> bool {
         self.unit > Exact::one()
     }
 
