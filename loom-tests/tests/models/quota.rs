@@ -1,0 +1,31 @@
+//! A change of the quota, against grants and against another change.
+
+use crate::program::Program;
+use crate::reference::Law;
+use crate::reference::Op::{Enter, SetQuota, Try};
+
+/// A grant is by the old quota or by the new one, and its debt is carried.
+#[test]
+fn a_grant_is_by_one_quota() {
+    let before = [Try { n: 3, now: 100 }];
+    let grants = [Try { n: 1, now: 110 }, Try { n: 2, now: 113 }];
+    let change = [SetQuota { law: Law::new(100, 5), now: 112 }];
+    Program::new(Law::new(10, 3), &before, [&grants, &change]).check_bucket();
+}
+
+/// The same in front of a line: a request that only one of the quotas takes is judged by that one.
+#[test]
+fn a_large_request_is_judged_by_one_quota() {
+    let grant = [Try { n: 3, now: 10 }];
+    let change = [SetQuota { law: Law::new(1_000, 1).permits(3), now: 10 }];
+    Program::new(Law::new(10, 1), &[], [&grant, &change]).check_line();
+}
+
+/// Who waits is timed by the new quota.
+#[test]
+fn who_waits_is_timed_anew() {
+    let before = [Try { n: 1, now: 0 }];
+    let enter = [Enter { who: 0, n: 1, now: 5, deadline: u64::MAX }];
+    let change = [SetQuota { law: Law::new(10, 1), now: 6 }];
+    Program::new(Law::new(100, 1), &before, [&enter, &change]).check_line();
+}
