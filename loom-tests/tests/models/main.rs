@@ -6,7 +6,13 @@
 
 extern crate tollgate_loom as tollgate;
 
+mod close;
+mod grant;
+mod leave;
+mod line;
+mod pause;
 mod program;
 mod quota;
 #[path = "../reference/mod.rs"]
 mod reference;
+mod refund;

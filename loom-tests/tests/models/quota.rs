@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use crate::reference::Law;
-use crate::reference::Op::{Enter, SetQuota, Try};
+use crate::reference::Op::{Enter, Look, SetQuota, Try};
 
 /// A grant is by the old quota or by the new one, and its debt is carried.
 #[test]
@@ -28,4 +28,13 @@ fn who_waits_is_timed_anew() {
     let enter = [Enter { who: 0, n: 1, now: 5, deadline: u64::MAX }];
     let change = [SetQuota { law: Law::new(10, 1), now: 6 }];
     Program::new(Law::new(100, 1), &before, [&enter, &change]).check_line();
+}
+
+/// Setters follow each other, and what is left goes through both.
+#[test]
+fn one_change_comes_after_the_other() {
+    let before = [Try { n: 3, now: 100 }];
+    let slower = [SetQuota { law: Law::new(100, 5), now: 110 }, Look { now: 120 }];
+    let faster = [SetQuota { law: Law::new(2, 2), now: 115 }, Try { n: 1, now: 115 }];
+    Program::new(Law::new(10, 3), &before, [&slower, &faster]).check_bucket();
 }

@@ -2,67 +2,72 @@
 
 use tollgate::Refused;
 
-use super::{Expected, Law, Op, Outcome, Reference, nanos};
+use super::{Expected, Law, Op, Outcome, Reference, Standing};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bucket {
     law: Law,
-    tat: i128,
+    standing: Standing,
 }
 
 impl Bucket {
     pub(crate) fn new(law: Law) -> Self {
-        Self { law, tat: 0 }
-    }
-
-    fn debt(&self, now: u64) -> i128 {
-        (self.tat - i128::from(now)).max(0)
-    }
-
-    fn remaining(&self, now: u64) -> u64 {
-        u64::try_from((self.law.capacity() - self.debt(now)).max(0)).unwrap() / self.law.interval
+        Self { law, standing: Standing::default() }
     }
 
     fn decide(&self, n: u64, now: u64) -> Result<i128, Refused> {
-        let (cost, capacity) = (self.law.cost(n), self.law.capacity());
+        let (standing, cost) = (&self.standing, self.law.cost(n));
         if n == 0 {
-            return Ok(self.tat);
+            return Ok(standing.tat);
         }
         if n > self.law.burst {
             return Err(Refused::ExceedsCapacity { asked: n, capacity: self.law.burst });
         }
-        let excess = self.debt(now) + cost - capacity;
-        if excess > 0 {
-            let remaining = self.remaining(now);
-            return Err(Refused::TooSoon { asked: n, remaining, retry_after: nanos(excess) });
+        if standing.is_held(now) || standing.debt(now) + cost > self.law.capacity() {
+            let retry_after = standing.until(standing.tat + cost - self.law.capacity(), now);
+            return Err(match standing.remaining(self.law, now) {
+                _ if standing.is_held(now) => Refused::Paused { asked: n, retry_after },
+                remaining => Refused::TooSoon { asked: n, remaining, retry_after },
+            });
         }
-        Ok(self.tat.max(i128::from(now)) + cost)
+        Ok(standing.tat.max(i128::from(now)) + cost)
+    }
+
+    fn change(&mut self, law: Law, now: u64, end: Option<u64>) {
+        self.standing = self.standing.carry(self.law, law, now, self.law.capacity(), end);
+        self.law = law;
     }
 }
 
 impl Reference for Bucket {
     fn call(&mut self, op: Op) -> Expected {
-        Expected::exactly(match op {
-            Op::Try { n, now } => match self.decide(n, now) {
-                Ok(tat) => {
-                    self.tat = tat;
-                    Outcome::Granted
+        let (law, standing) = (self.law, self.standing);
+        let mut outcome = Outcome::Done;
+        match op {
+            Op::Try { n, now } => {
+                outcome = match self.decide(n, now) {
+                    Ok(tat) => {
+                        self.standing.tat = tat;
+                        Outcome::Granted
+                    }
+                    Err(refused) => Outcome::Refused(refused),
                 }
-                Err(refused) => Outcome::Refused(refused),
-            },
-            Op::Peek { n, now } => self.decide(n, now).map_or_else(Outcome::Refused, |_| Outcome::Granted),
-            Op::Look { now } => Outcome::Seen {
-                limit: self.law.burst,
-                remaining: self.remaining(now),
-                retry_after: nanos(self.debt(now) + self.law.cost(1) - self.law.capacity()),
-                reset_after: nanos(self.debt(now)),
-            },
-            Op::SetQuota { law, now } => {
-                (self.tat, _) = self.law.carry(law, self.tat, now, self.law.capacity());
-                self.law = law;
-                Outcome::Done
             }
+            Op::Peek { n, now } => outcome = self.decide(n, now).map_or_else(Outcome::Refused, |_| Outcome::Granted),
+            Op::Look { now } => {
+                outcome = Outcome::Seen {
+                    limit: law.burst,
+                    remaining: standing.remaining(law, now),
+                    retry_after: standing.until(standing.tat + law.cost(1) - law.capacity(), now),
+                    reset_after: standing.until(standing.tat, now),
+                }
+            }
+            Op::SetQuota { law, now } => self.change(law, now, standing.goes_on(now)),
+            Op::Pause { end, now } if standing.is_news(end, now) => self.change(law, now, Some(end)),
+            Op::Pause { .. } => {}
+            Op::Refund { n, now } => self.standing.refund(law, n, now),
             _ => panic!("{op:?} is not for a bucket"),
-        })
+        }
+        Expected::exactly(outcome)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate::Refused;
 
 use super::order::Drive;
-use super::{Expected, Law, Op, Outcome, Reference, instant, nanos};
+use super::{Expected, Law, Op, Outcome, Reference, Standing, instant, nanos};
 
 /// A queue in front of a bucket that lets large requests pay afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,9 +14,7 @@ pub(crate) struct Line {
     law: Law,
     catch_up: u64,
     places: usize,
-    tat: i128,
-    /// From when the quota counts: what was left then was cut to its burst, so nothing is given back into the time before.
-    since: i128,
+    standing: Standing,
     behind: bool,
     closed: bool,
     waiting: Vec<Waiter>,
@@ -60,8 +58,7 @@ impl Line {
             law,
             catch_up: u64::try_from(catch_up.as_nanos()).unwrap(),
             places,
-            tat: 0,
-            since: 0,
+            standing: Standing::default(),
             behind: false,
             closed: false,
             waiting: Vec::new(),
@@ -75,7 +72,8 @@ impl Line {
     /// When a request of `n` may leave that has `ahead` permits before it.
     fn slot(&self, ahead: u64, n: u64) -> i128 {
         let capacity = self.law.capacity();
-        self.tat + self.law.cost(ahead) - (capacity - self.law.cost(n).min(capacity))
+        let slot = self.standing.tat + self.law.cost(ahead) - (capacity - self.law.cost(n).min(capacity));
+        self.not_before_the_end_of_a_pause(slot)
     }
 
     fn weight(&self) -> u64 {
@@ -83,13 +81,17 @@ impl Line {
     }
 
     fn floor(&self, now: u64) -> i128 {
-        now.saturating_sub(self.catch_up).into()
+        self.not_before_the_end_of_a_pause(now.saturating_sub(self.catch_up).into())
+    }
+
+    fn not_before_the_end_of_a_pause(&self, instant: i128) -> i128 {
+        self.standing.pause.map_or(instant, |end| instant.max(end.into()))
     }
 
     fn grant(&mut self, n: u64) -> u64 {
         let number = self.next_grant;
         self.next_grant += 1;
-        self.grants.push(Grant { number, n, after: self.tat, carried: false });
+        self.grants.push(Grant { number, n, after: self.standing.tat, carried: false });
         number
     }
 
@@ -104,8 +106,8 @@ impl Line {
             let settled = if deadline < instant(slot) {
                 Settled::Late
             } else {
-                self.tat = self.tat.max(self.floor(now)) + self.law.cost(n);
-                self.behind = self.tat <= now.into();
+                self.standing.tat = self.standing.tat.max(self.floor(now)) + self.law.cost(n);
+                self.behind = self.standing.tat <= now.into();
                 Settled::Granted(self.grant(n))
             };
             self.settled.insert(who, settled);
@@ -124,22 +126,22 @@ impl Line {
         if !self.waiting.is_empty() || self.slot(0, n) > now.into() {
             return None;
         }
-        let late = self.behind && self.tat >= self.floor(now);
-        let base = if late { self.tat } else { self.tat.max(now.into()) };
-        self.tat = base + self.law.cost(n);
-        self.behind = late && self.tat <= now.into();
+        let late = self.behind && self.standing.tat >= self.floor(now);
+        let base = if late { self.standing.tat } else { self.standing.tat.max(now.into()) };
+        self.standing.tat = base + self.law.cost(n);
+        self.behind = late && self.standing.tat <= now.into();
         Some(Ok(self.grant(n)))
     }
 
     /// The last grant, if nothing was granted since.
     fn last(&self) -> Option<Grant> {
-        self.grants.last().copied().filter(|last| last.after == self.tat)
+        self.grants.last().copied().filter(|last| last.after == self.standing.tat)
     }
 
     fn undo(&mut self, number: u64) {
         if let Some(Grant { n, .. }) = self.last().filter(|last| last.number == number) {
             self.grants.pop();
-            self.tat = (self.tat - self.law.cost(n)).max(self.since);
+            self.standing.tat = (self.standing.tat - self.law.cost(n)).max(self.standing.origin());
             self.behind = false;
         }
     }
@@ -151,10 +153,11 @@ impl Line {
             None => {
                 let waits = !self.waiting.is_empty();
                 let retry_after = nanos(self.slot(self.weight(), n) - i128::from(now));
-                let debt = (self.tat - i128::from(now)).max(0);
-                let left = u64::try_from((self.law.capacity() - debt).max(0)).unwrap() / self.law.interval;
-                let remaining = if waits { 0 } else { left };
-                let refused = Refused::TooSoon { asked: n, remaining, retry_after };
+                let remaining = if waits { 0 } else { self.standing.remaining(self.law, now) };
+                let refused = match self.standing.is_held(now) {
+                    true => Refused::Paused { asked: n, retry_after },
+                    false => Refused::TooSoon { asked: n, remaining, retry_after },
+                };
                 // How much waits is an estimate for whoever does not take the lock.
                 Expected { outcome: Outcome::Refused(refused), exact: !waits }
             }
@@ -173,7 +176,7 @@ impl Line {
         let slot = self.slot(self.weight(), n);
         let wait = nanos(slot - i128::from(now));
         if deadline < instant(slot) {
-            return Outcome::Refused(Refused::DeadlineTooSoon { wait });
+            return Outcome::Refused(self.too_late(n, wait, deadline));
         }
         if self.waiting.len() >= self.places {
             let waiting = self.waiting.len();
@@ -200,22 +203,30 @@ impl Line {
             });
         }
         let (position, slot) = self.place(who).expect("who is not settled waits");
-        let deadline = self.waiting[position].deadline;
+        let Waiter { n, deadline, .. } = self.waiting[position];
         if now < deadline {
             // Behind the first two it is an upper bound, until places that were given up have moved to the front.
             return Expected { outcome: Outcome::Waits(instant(slot).min(deadline)), exact: position < 2 };
         }
+        let refused = self.too_late(n, nanos(slot - i128::from(now)), deadline);
         self.waiting.remove(position);
         self.advance(now);
-        let wait = nanos(slot - i128::from(now));
-        Expected { outcome: Outcome::Refused(Refused::DeadlineTooSoon { wait }), exact: position < 2 }
+        Expected { outcome: Outcome::Refused(refused), exact: position < 2 }
+    }
+
+    /// The refusal of a request whose slot, after `wait`, lies beyond its deadline.
+    fn too_late(&self, n: u64, wait: Duration, deadline: u64) -> Refused {
+        match self.standing.is_held(deadline) {
+            true => Refused::Paused { asked: n, retry_after: wait },
+            false => Refused::DeadlineTooSoon { wait },
+        }
     }
 
     /// A permit that is collected after the next slot has come leaves the schedule behind, if it was the last.
     fn collect(&mut self, who: usize, number: u64, now: u64) {
         self.held.insert(who, number);
         let last = self.last().is_some_and(|last| last.number == number && !last.carried);
-        if last && self.waiting.is_empty() && !self.closed && self.tat <= now.into() {
+        if last && self.waiting.is_empty() && !self.closed && self.standing.tat <= now.into() {
             self.behind = true;
         }
     }
@@ -252,14 +263,20 @@ impl Line {
         }
     }
 
-    fn set_quota(&mut self, law: Law, now: u64) {
-        self.advance(now);
+    /// Goes on under `law`, held until `end`.
+    fn change(&mut self, law: Law, now: u64, end: Option<u64>) {
         let deepest = self.law.cost(self.law.largest()).max(self.law.capacity());
         let last = self.last();
-        (self.tat, self.since) = self.law.carry(law, self.tat, now, deepest);
+        self.standing = self.standing.carry(self.law, law, now, deepest, end);
         self.law = law;
         self.behind = false;
-        self.grants = last.map(|last| Grant { after: self.tat, carried: true, ..last }).into_iter().collect();
+        let after = self.standing.tat;
+        self.grants = last.map(|last| Grant { after, carried: true, ..last }).into_iter().collect();
+    }
+
+    fn set_quota(&mut self, law: Law, now: u64) {
+        self.advance(now);
+        self.change(law, now, self.standing.goes_on(now));
         let capacity = law.largest();
         self.waiting.retain(|&Waiter { who, n, .. }| {
             if n > capacity {
@@ -267,6 +284,21 @@ impl Line {
             }
             n <= capacity
         });
+        self.advance(now);
+    }
+
+    fn pause(&mut self, end: u64, now: u64) {
+        self.advance(now);
+        if self.standing.is_news(end, now) {
+            self.change(self.law, now, Some(end));
+            self.advance(now);
+        }
+    }
+
+    fn refund(&mut self, n: u64, now: u64) {
+        self.advance(now);
+        self.standing.refund(self.law, n, now);
+        self.behind = false;
         self.advance(now);
     }
 
@@ -300,6 +332,14 @@ impl Reference for Line {
             }
             Op::SetQuota { law, now } => {
                 self.set_quota(law, now);
+                Outcome::Done
+            }
+            Op::Pause { end, now } => {
+                self.pause(end, now);
+                Outcome::Done
+            }
+            Op::Refund { n, now } => {
+                self.refund(n, now);
                 Outcome::Done
             }
             Op::Close { now } => {

@@ -48,30 +48,125 @@ impl Law {
     fn largest(self) -> u64 {
         self.burst.max(self.permits)
     }
+}
 
-    /// The TAT under `next` of a bucket whose TAT is `tat` at `now`, and the instant from which `next` counts: what is left
-    /// stays left, cut to the new burst, from `max(now, tat - deepest)` on.
-    fn carry(self, next: Law, tat: i128, now: u64, deepest: i128) -> (i128, i128) {
-        let from = i128::from(now).max(tat - deepest);
-        let left = self.capacity() - (tat - from).max(0);
-        let kept = (left * i128::from(next.interval)).div_euclid(i128::from(self.interval));
-        (from + next.capacity() - kept.min(next.capacity()), from)
+/// Where a bucket stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Standing {
+    /// When it will be full.
+    tat: i128,
+    /// From when the quota counts.
+    since: i128,
+    /// The end of the last pause, if the quota has not changed since.
+    pause: Option<u64>,
+}
+
+impl Standing {
+    fn is_held(&self, now: u64) -> bool {
+        self.pause.is_some_and(|end| now < end)
+    }
+
+    /// Nothing is given back into the time before.
+    fn origin(&self) -> i128 {
+        self.pause.map_or(self.since, i128::from)
+    }
+
+    /// The debt at `now`.
+    fn debt(&self, now: u64) -> i128 {
+        (self.tat - i128::from(now)).max(0)
+    }
+
+    /// The wait until `instant`.
+    fn until(&self, instant: i128, now: u64) -> Duration {
+        let held = self.is_held(now);
+        nanos(if held { instant.max(self.origin()) } else { instant } - i128::from(now))
+    }
+
+    fn remaining(&self, law: Law, now: u64) -> u64 {
+        let left = law.capacity() - self.debt(now);
+        if self.is_held(now) { 0 } else { u64::try_from(left.max(0)).unwrap() / law.interval }
+    }
+
+    /// After `n` were given back: never more than full.
+    fn refund(&mut self, law: Law, n: u64, now: u64) {
+        self.tat = self.tat.min((self.tat - law.cost(n)).max(now.into()).max(self.origin()));
+    }
+
+    /// The standing under `next`, held until `end`: what is left stays left, cut to the new burst. It counts from now, but not
+    /// from before the last grant could have been made, which `deepest` tells: the deepest debt that the old law allows.
+    fn carry(&self, old: Law, next: Law, now: u64, deepest: i128, end: Option<u64>) -> Self {
+        let (now, held) = (i128::from(now), self.is_held(now));
+        let since = now.max(if held { self.since } else { self.tat - deepest });
+        let owed = if held { self.tat - self.origin() } else { (self.tat - since).max(0) };
+        let left = ((old.capacity() - owed) * i128::from(next.interval)).div_euclid(i128::from(old.interval));
+        let pause = end.filter(|end| i128::from(*end) > since);
+        let tat = pause.map_or(since, i128::from) + next.capacity() - left.min(next.capacity());
+        Self { tat, since, pause }
+    }
+
+    /// The end of a pause that goes on.
+    fn goes_on(&self, now: u64) -> Option<u64> {
+        self.pause.filter(|end| now < *end)
+    }
+
+    /// Whether a pause until `end` changes anything.
+    fn is_news(&self, end: u64, now: u64) -> bool {
+        end > now || self.is_held(now)
     }
 }
 
 /// A call. `who` names a request that may wait; only one thread at a time may make calls for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    Try { n: u64, now: u64 },
-    Peek { n: u64, now: u64 },
-    Look { now: u64 },
-    SetQuota { law: Law, now: u64 },
-    Enter { who: usize, n: u64, now: u64, deadline: u64 },
-    Step { who: usize, now: u64 },
-    Leave { who: usize, now: u64 },
-    GiveBack { who: usize, now: u64 },
-    Estimate { n: u64, now: u64 },
-    Close { now: u64 },
+    Try {
+        n: u64,
+        now: u64,
+    },
+    Peek {
+        n: u64,
+        now: u64,
+    },
+    Look {
+        now: u64,
+    },
+    SetQuota {
+        law: Law,
+        now: u64,
+    },
+    Refund {
+        n: u64,
+        now: u64,
+    },
+    /// Holds everybody until `end`; ends a pause if that is not after `now`.
+    Pause {
+        end: u64,
+        now: u64,
+    },
+    Enter {
+        who: usize,
+        n: u64,
+        now: u64,
+        deadline: u64,
+    },
+    Step {
+        who: usize,
+        now: u64,
+    },
+    Leave {
+        who: usize,
+        now: u64,
+    },
+    GiveBack {
+        who: usize,
+        now: u64,
+    },
+    Estimate {
+        n: u64,
+        now: u64,
+    },
+    Close {
+        now: u64,
+    },
 }
 
 impl Op {
@@ -81,6 +176,8 @@ impl Op {
             | Self::Peek { now, .. }
             | Self::Look { now }
             | Self::SetQuota { now, .. }
+            | Self::Refund { now, .. }
+            | Self::Pause { now, .. }
             | Self::Enter { now, .. }
             | Self::Step { now, .. }
             | Self::Leave { now, .. }

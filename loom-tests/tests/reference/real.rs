@@ -61,6 +61,14 @@ impl Subject for Bucket {
                 self.0.set_quota_at(law.quota(), now);
                 Outcome::Done
             }
+            Op::Refund { n, now } => {
+                self.0.refund_at(n, now);
+                Outcome::Done
+            }
+            Op::Pause { end, now } => {
+                self.0.pause_until_at(end, now);
+                Outcome::Done
+            }
             _ => panic!("{op:?} is not for a bucket"),
         }
     }
@@ -169,6 +177,8 @@ impl Subject for Line {
                 }
             }
             Op::SetQuota { law, now } => self.shaping.set_quota(law.quota(), now),
+            Op::Refund { n, now } => self.shaping.refund(n, now),
+            Op::Pause { end, now } => self.shaping.pause_until(end, now),
             Op::Estimate { n, now } => return Outcome::Wait(self.shaping.estimated_wait(n, now)),
             Op::Close { now } => self.shaping.close(now),
             Op::Peek { .. } | Op::Look { .. } => panic!("{op:?} is not for a line"),

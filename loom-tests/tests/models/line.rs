@@ -1,0 +1,57 @@
+//! The way into the line and to its head: nobody overtakes, and nobody is forgotten.
+
+use crate::program::Program;
+use crate::reference::Law;
+use crate::reference::Op::{Enter, Step, Try};
+
+const fn enter(who: usize, now: u64) -> crate::reference::Op {
+    Enter { who, n: 1, now, deadline: u64::MAX }
+}
+
+/// Who finds the last permit taken lines up behind, and is told for how long.
+#[test]
+fn who_loses_the_last_permit_waits_for_the_next() {
+    let takes = [Try { n: 1, now: 10 }];
+    Program::new(Law::new(10, 1), &[], [&takes, &[enter(0, 10)], &[enter(1, 10)]]).check_line();
+}
+
+/// The line empties as a newcomer arrives.
+#[test]
+fn a_newcomer_meets_the_last_grant() {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0)];
+    let collects = [Step { who: 0, now: 10 }];
+    let passes = [Try { n: 1, now: 20 }, enter(1, 20)];
+    Program::new(Law::new(10, 1), &before, [&collects, &passes]).check_line();
+}
+
+/// Two threads grant what is due at once.
+#[test]
+fn each_slot_is_given_once() {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0), enter(2, 0)];
+    let first = [Step { who: 0, now: 20 }];
+    let second = [Step { who: 1, now: 10 }, Step { who: 1, now: 30 }];
+    Program::new(Law::new(10, 1), &before, [&first, &second]).check_line();
+}
+
+/// Who does not wait does not overtake either, though he sees the head's slot come first.
+#[test]
+fn a_try_leaves_a_due_slot_to_the_head() {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0)];
+    let tries = [Try { n: 1, now: 10 }, Try { n: 1, now: 20 }];
+    Program::new(Law::new(10, 1), &before, [&tries, &[Step { who: 0, now: 10 }]]).check_line();
+}
+
+/// A large head is not overtaken by a small newcomer.
+#[test]
+fn a_large_head_is_not_overtaken() {
+    let before = [Try { n: 3, now: 0 }, Enter { who: 0, n: 3, now: 0, deadline: u64::MAX }];
+    let small = [Try { n: 1, now: 25 }];
+    Program::new(Law::new(10, 3), &before, [&small, &[enter(1, 15)], &[Step { who: 0, now: 30 }]]).check_line();
+}
+
+/// The last place is taken once.
+#[test]
+fn the_last_place_is_taken_once() {
+    let before = [Try { n: 1, now: 0 }];
+    Program::new(Law::new(10, 1), &before, [&[enter(0, 1)], &[enter(1, 2)]]).places(1).check_line();
+}
