@@ -5,25 +5,32 @@ use crate::reference::Law;
 use crate::reference::Op::{Enter, Look, Peek, Try};
 
 /// Two are there, and three ask.
+pub(crate) fn three_for_two() -> Program {
+    let one = [Try { n: 1, now: 0 }];
+    Program::new(Law::new(10, 2), &[], [&one, &one, &one])
+}
+
 #[test]
 fn two_of_three_are_granted() {
-    let one = [Try { n: 1, now: 0 }];
-    Program::new(Law::new(10, 2), &[], [&one, &one, &one]).check_bucket();
+    three_for_two().check_bucket();
 }
 
 /// The same in front of a line that nobody waits in.
 #[test]
 fn two_of_three_pass_a_line() {
-    let one = [Try { n: 1, now: 0 }];
-    Program::new(Law::new(10, 2), &[], [&one, &one, &one]).check_line();
+    three_for_two().check_line();
 }
 
 /// Who is refused two does not take the one that is there from another.
-#[test]
-fn a_refusal_changes_nothing() {
+pub(crate) fn two_beside_one() -> Program {
     let before = [Try { n: 1, now: 0 }];
     let (two, one, looks) = ([Try { n: 2, now: 0 }], [Try { n: 1, now: 0 }], [Peek { n: 1, now: 5 }]);
-    Program::new(Law::new(10, 2), &before, [&two, &one, &looks]).check_bucket();
+    Program::new(Law::new(10, 2), &before, [&two, &one, &looks])
+}
+
+#[test]
+fn a_refusal_changes_nothing() {
+    two_beside_one().check_bucket();
 }
 
 /// Times come out of order between threads.
@@ -38,8 +45,8 @@ fn late_times_admit_nothing_extra() {
 #[test]
 fn a_grant_at_the_end_of_the_field_is_granted_once() {
     let end = (1 << 59) - 5;
-    let before = [Try { n: 2, now: end - 10 }];
-    let beyond = [Try { n: 1, now: end }];
+    let before = [Try { n: 1, now: end - 10 }];
+    let beyond = [Try { n: 1, now: end }, Try { n: 1, now: end }];
     let another = [Try { n: 1, now: end }, Look { now: end + 10 }];
     Program::new(Law::new(10, 2), &before, [&beyond, &another]).check_bucket();
 }

@@ -9,29 +9,41 @@ const fn enter(who: usize, now: u64) -> crate::reference::Op {
 }
 
 /// The head leaves as its slot comes.
-#[test]
-fn a_leaver_meets_its_own_grant() {
+pub(crate) fn own_grant() -> Program {
     let before = [Try { n: 1, now: 0 }, enter(0, 0)];
     let leaves = [Leave { who: 0, now: 10 }];
-    Program::new(Law::new(10, 1), &before, [&leaves, &[Try { n: 1, now: 10 }, enter(1, 10)]]).check_line();
+    Program::new(Law::new(10, 1), &before, [&leaves, &[Try { n: 1, now: 10 }, enter(1, 10)]])
+}
+
+#[test]
+fn a_leaver_meets_its_own_grant() {
+    own_grant().check_line();
 }
 
 /// The head leaves while those behind it are granted; who moves up is woken in time.
-#[test]
-fn a_head_that_leaves_moves_the_others_up() {
-    let before = [Try { n: 1, now: 0 }, Enter { who: 0, n: 2, now: 0, deadline: u64::MAX }, enter(1, 0), enter(2, 0)];
+pub(crate) fn head() -> Program {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0), enter(2, 0)];
     let leaves = [Leave { who: 0, now: 5 }];
     let steps = [Step { who: 1, now: 10 }];
-    Program::new(Law::new(10, 1).permits(2), &before, [&leaves, &steps]).check_line();
+    Program::new(Law::new(10, 1), &before, [&leaves, &steps])
+}
+
+#[test]
+fn a_head_that_leaves_moves_the_others_up() {
+    head().check_line();
 }
 
 /// A grant that nobody collected is given back, unless another one was made after it.
-#[test]
-fn a_grant_before_another_is_not_given_back_by_leaving() {
-    let before = [Try { n: 2, now: 0 }, enter(0, 0), Try { n: 1, now: 10 }];
+pub(crate) fn before_another() -> Program {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0), Try { n: 1, now: 10 }];
     let leaves = [Leave { who: 0, now: 20 }];
     let takes = [Try { n: 1, now: 20 }];
-    Program::new(Law::new(10, 2), &before, [&leaves, &takes]).check_line();
+    Program::new(Law::new(10, 1), &before, [&leaves, &takes])
+}
+
+#[test]
+fn a_grant_before_another_is_not_given_back_by_leaving() {
+    before_another().check_line();
 }
 
 /// The same for a permit in hand; and of two in hand only the later one.

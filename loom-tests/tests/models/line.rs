@@ -15,30 +15,54 @@ fn who_loses_the_last_permit_waits_for_the_next() {
     Program::new(Law::new(10, 1), &[], [&takes, &[enter(0, 10)], &[enter(1, 10)]]).check_line();
 }
 
-/// The line empties as a newcomer arrives.
+/// A grant by a later clock comes before the bit that somebody waits.
+pub(crate) fn grant_before_the_bit() -> Program {
+    let before = [Try { n: 1, now: 0 }];
+    let takes = [Try { n: 1, now: 10 }];
+    Program::new(Law::new(10, 1), &before, [&takes, &[enter(0, 5), enter(1, 6)]])
+}
+
 #[test]
-fn a_newcomer_meets_the_last_grant() {
+fn who_enters_is_told_of_every_grant() {
+    grant_before_the_bit().check_line();
+}
+
+/// The line empties as a newcomer arrives.
+pub(crate) fn last_grant() -> Program {
     let before = [Try { n: 1, now: 0 }, enter(0, 0)];
     let collects = [Step { who: 0, now: 10 }];
     let passes = [Try { n: 1, now: 20 }, enter(1, 20)];
-    Program::new(Law::new(10, 1), &before, [&collects, &passes]).check_line();
+    Program::new(Law::new(10, 1), &before, [&collects, &passes])
+}
+
+#[test]
+fn a_newcomer_meets_the_last_grant() {
+    last_grant().check_line();
 }
 
 /// Two threads grant what is due at once.
-#[test]
-fn each_slot_is_given_once() {
+pub(crate) fn two_advance() -> Program {
     let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0), enter(2, 0)];
     let first = [Step { who: 0, now: 20 }];
     let second = [Step { who: 1, now: 10 }, Step { who: 1, now: 30 }];
-    Program::new(Law::new(10, 1), &before, [&first, &second]).check_line();
+    Program::new(Law::new(10, 1), &before, [&first, &second])
+}
+
+#[test]
+fn each_slot_is_given_once() {
+    two_advance().check_line();
 }
 
 /// Who does not wait does not overtake either, though he sees the head's slot come first.
-#[test]
-fn a_try_leaves_a_due_slot_to_the_head() {
+pub(crate) fn due_head() -> Program {
     let before = [Try { n: 1, now: 0 }, enter(0, 0)];
     let tries = [Try { n: 1, now: 10 }, Try { n: 1, now: 20 }];
-    Program::new(Law::new(10, 1), &before, [&tries, &[Step { who: 0, now: 10 }]]).check_line();
+    Program::new(Law::new(10, 1), &before, [&tries, &[Step { who: 0, now: 10 }]])
+}
+
+#[test]
+fn a_try_leaves_a_due_slot_to_the_head() {
+    due_head().check_line();
 }
 
 /// A large head is not overtaken by a small newcomer.

@@ -6,10 +6,13 @@
 
 extern crate tollgate_loom as tollgate;
 
+#[path = "../broken/mod.rs"]
+mod broken;
 mod close;
 mod grant;
 mod leave;
 mod line;
+mod must_fail;
 mod pause;
 mod program;
 mod quota;

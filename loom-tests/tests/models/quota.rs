@@ -5,12 +5,16 @@ use crate::reference::Law;
 use crate::reference::Op::{Enter, Look, SetQuota, Try};
 
 /// A grant is by the old quota or by the new one, and its debt is carried.
-#[test]
-fn a_grant_is_by_one_quota() {
+pub(crate) fn grants_and_a_change() -> Program {
     let before = [Try { n: 3, now: 100 }];
     let grants = [Try { n: 1, now: 110 }, Try { n: 2, now: 113 }];
     let change = [SetQuota { law: Law::new(100, 5), now: 112 }];
-    Program::new(Law::new(10, 3), &before, [&grants, &change]).check_bucket();
+    Program::new(Law::new(10, 3), &before, [&grants, &change])
+}
+
+#[test]
+fn a_grant_is_by_one_quota() {
+    grants_and_a_change().check_bucket();
 }
 
 /// The same in front of a line: a request that only one of the quotas takes is judged by that one.

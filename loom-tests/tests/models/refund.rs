@@ -4,13 +4,17 @@ use crate::program::Program;
 use crate::reference::Law;
 use crate::reference::Op::{Enter, Refund, SetQuota, Step, Try};
 
-/// A refund and grants are all counted.
-#[test]
-fn a_refund_does_not_undo_a_grant() {
+/// Refunds and grants are all counted.
+pub(crate) fn beside_grants() -> Program {
     let before = [Try { n: 2, now: 0 }];
     let refunds = [Refund { n: 1, now: 0 }];
     let takes = [Try { n: 1, now: 0 }, Try { n: 1, now: 10 }];
-    Program::new(Law::new(10, 2), &before, [&refunds, &takes, &refunds]).check_bucket();
+    Program::new(Law::new(10, 2), &before, [&refunds, &takes, &refunds])
+}
+
+#[test]
+fn a_refund_does_not_undo_a_grant() {
+    beside_grants().check_bucket();
 }
 
 /// A refund is by the quota under which it takes effect.

@@ -2,7 +2,7 @@
 
 use tollgate::Refused;
 
-use super::{Expected, Law, Op, Outcome, Reference, Standing};
+use super::{Expected, Law, Op, Outcome, Reference, Standing, instant};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bucket {
@@ -13,6 +13,15 @@ pub(crate) struct Bucket {
 impl Bucket {
     pub(crate) fn new(law: Law) -> Self {
         Self { law, standing: Standing::default() }
+    }
+
+    /// A bucket that will be full at `tat`.
+    pub(crate) fn at(law: Law, tat: u64) -> Self {
+        Self { law, standing: Standing { tat: tat.into(), ..Standing::default() } }
+    }
+
+    pub(crate) fn tat(&self) -> u64 {
+        instant(self.standing.tat)
     }
 
     fn decide(&self, n: u64, now: u64) -> Result<i128, Refused> {

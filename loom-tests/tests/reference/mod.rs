@@ -218,6 +218,10 @@ impl Expected {
         Self { outcome, exact: true }
     }
 
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
     pub(crate) fn allows(&self, seen: &Outcome) -> bool {
         use std::mem::discriminant;
         match (&self.outcome, seen) {
