@@ -65,6 +65,15 @@ fn a_try_leaves_a_due_slot_to_the_head() {
     due_head().check_line();
 }
 
+/// Who collects late leaves the schedule behind, unless somebody has gone on from it.
+#[test]
+fn a_late_collection_meets_the_next_grant() {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0)];
+    let collects = [Step { who: 0, now: 25 }];
+    let passes = [Try { n: 1, now: 25 }, Try { n: 1, now: 32 }];
+    Program::new(Law::new(10, 1), &before, [&collects, &passes]).catch_up(15).check_line();
+}
+
 /// A large head is not overtaken by a small newcomer.
 #[test]
 fn a_large_head_is_not_overtaken() {

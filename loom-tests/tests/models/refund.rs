@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use crate::reference::Law;
-use crate::reference::Op::{Enter, Refund, SetQuota, Step, Try};
+use crate::reference::Op::{Enter, Refund, SetQuota, Try};
 
 /// Refunds and grants are all counted.
 pub(crate) fn beside_grants() -> Program {
@@ -35,11 +35,11 @@ fn a_refund_reaches_who_enters() {
     Program::new(Law::new(10, 1).permits(3), &before, [&refunds, &enters]).check_line();
 }
 
-/// In front of a line without a lock for grants.
+/// In front of a line grants take no lock, but a refund does.
 #[test]
 fn a_refund_meets_a_grant_in_front_of_a_line() {
-    let before = [Try { n: 2, now: 0 }, Enter { who: 0, n: 1, now: 0, deadline: u64::MAX }];
+    let before = [Try { n: 2, now: 0 }];
     let refunds = [Refund { n: 1, now: 0 }];
-    let takes = [Try { n: 1, now: 10 }, Step { who: 0, now: 10 }];
+    let takes = [Try { n: 1, now: 10 }, Try { n: 1, now: 10 }];
     Program::new(Law::new(10, 2), &before, [&refunds, &takes]).check_line();
 }

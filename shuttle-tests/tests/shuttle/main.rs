@@ -3,7 +3,12 @@
 
 extern crate tollgate_shuttle as tollgate;
 
+#[path = "../../../loom-tests/tests/broken/mod.rs"]
+mod broken;
+mod freeze;
+mod history;
 mod linear;
 #[path = "../../../loom-tests/tests/reference/mod.rs"]
 mod reference;
 mod run;
+mod stress;

@@ -11,19 +11,28 @@ use crate::reference::real::Subject;
 use crate::reference::{Op, Outcome};
 
 /// How often a run is repeated: `ITERS`, or what suits it by default.
-fn iterations(default: usize) -> usize {
+pub(crate) fn iterations(default: usize) -> usize {
     std::env::var("ITERS").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 /// Runs `f` under random schedules, and under those of PCT with three changes of priority. Shuttle prints the schedule of a
 /// failure.
 pub(crate) fn check(default: usize, f: impl Fn() + Send + Sync + 'static) {
-    let (f, count, start) = (Arc::new(f), iterations(default), Instant::now());
+    let (f, count) = (Arc::new(f), iterations(default));
     let random = Arc::clone(&f);
-    shuttle::check_random(move || random(), count);
-    shuttle::check_pct(move || f(), count, 3);
+    report(|| {
+        shuttle::check_random(move || random(), count);
+        shuttle::check_pct(move || f(), count, 3);
+        eprintln!("{count} schedules of each kind");
+    });
+}
+
+/// Runs `f` and tells how long that took.
+pub(crate) fn report(f: impl FnOnce()) {
+    let start = Instant::now();
+    f();
     let name = std::thread::current().name().map(str::to_owned);
-    eprintln!("{}: {count} schedules of each kind in {:.2?}", name.unwrap_or_default(), start.elapsed());
+    eprintln!("{}: {:.2?}", name.unwrap_or_default(), start.elapsed());
 }
 
 /// One of `options`.
