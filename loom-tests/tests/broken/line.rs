@@ -170,6 +170,7 @@ impl Line {
     fn leave(&self, who: usize, now: u64) {
         self.locked(now, |guarded| {
             guarded.waiting.retain(|other| *other != who);
+            guarded.ended.retain(|other| *other != who);
             if let Some(index) = guarded.granted.iter().position(|(other, _)| *other == who) {
                 self.take_back(guarded.granted.remove(index).1);
             }

@@ -11,7 +11,7 @@ const fn enter(who: usize, now: u64) -> crate::reference::Op {
 /// A grant comes before the pause, or not at all; what it left is left at the end.
 #[test]
 fn a_grant_comes_before_a_pause_or_after_it() {
-    let pauses = [Pause { end: 15, now: 10 }];
+    let pauses = [Pause { end: 15, now: 10 }, Try { n: 1, now: 11 }];
     let takes = [Try { n: 1, now: 10 }, Try { n: 2, now: 15 }];
     Program::new(Law::new(10, 2), &[], [&pauses, &takes]).check_bucket();
 }

@@ -37,10 +37,10 @@ fn share_out<S: Subject>(subject: S) {
     let mut request = || Op::Try { n: pick(&mut random, &[1, 1, 2, 3]), now: 0 };
     let seen = run(&subject, (0..threads).map(|_| vec![request(), request()]).collect());
     let (granted, left) = (granted(seen.iter().flatten()).sum::<u64>(), left(&*subject));
-    assert_eq!(granted + left, LAW.burst, "permits were made or lost: {seen:#?}");
+    assert_eq!(granted + left, LAW.burst, "permits were made or lost: {seen:?}");
     for (op, outcome) in seen.iter().flatten() {
         let Op::Try { n, .. } = *op else { continue };
-        assert!(*outcome == Outcome::Granted || n > left, "{op:?} was refused, and {left} are left: {seen:#?}");
+        assert!(*outcome == Outcome::Granted || n > left, "{op:?} was refused, and {left} are left: {seen:?}");
     }
 }
 
@@ -53,7 +53,7 @@ fn share_out_through_changes() {
     threads.push([9, 0, 5, 0].map(|end| Op::Pause { end, now: 0 }).to_vec());
     let seen = run(&subject, threads);
     let (granted, left) = (granted(seen.iter().flatten()).sum::<u64>(), left(&*subject));
-    assert_eq!(granted + left, LAW.burst, "permits were made or lost: {seen:#?}");
+    assert_eq!(granted + left, LAW.burst, "permits were made or lost: {seen:?}");
 }
 
 /// All ask at one instant and some leave again. As many as the burst go at once, the others one an interval.
@@ -73,29 +73,29 @@ fn queue_up<S: Subject>(subject: S, law: Law) {
     };
     let seen = run(&subject, (0..callers).map(&mut calls).collect());
     let at_once = granted(seen.iter().flatten()).count();
-    assert_eq!(u64::try_from(at_once).unwrap(), law.burst, "of {callers}: {seen:#?}");
+    assert_eq!(u64::try_from(at_once).unwrap(), law.burst, "of {callers}: {seen:?}");
     let told = still_waiting(seen.iter().flatten());
     let mut ends = drive(&mut &*subject, told.clone(), 0);
     ends.pop();
     let slots: Vec<u64> = (1..=told.len()).map(|slot| slot as u64 * law.interval).collect();
-    assert_eq!(ends.iter().map(|end| end.0).collect::<Vec<_>>(), slots, "{seen:#?} end in {ends:?}");
-    assert!(ends.iter().all(|end| end.2 == Outcome::Granted), "{seen:#?} end in {ends:?}");
+    assert_eq!(ends.iter().map(|end| end.0).collect::<Vec<_>>(), slots, "{seen:?} end in {ends:?}");
+    assert!(ends.iter().all(|end| end.2 == Outcome::Granted), "{seen:?} end in {ends:?}");
 }
 
 #[test]
 fn many_threads_share_a_burst_out() {
-    check(10_000, || share_out(real::Bucket::new(LAW)));
+    check(4_000, || share_out(real::Bucket::new(LAW)));
 }
 
 #[test]
 fn many_threads_share_a_burst_out_through_changes() {
-    check(10_000, share_out_through_changes);
+    check(4_000, share_out_through_changes);
 }
 
 #[test]
 fn many_callers_leave_one_an_interval() {
     for law in [Law::new(10, 1), Law::new(10, 3)] {
-        check(5_000, move || queue_up(real::Line::new(law, std::time::Duration::ZERO, usize::MAX), law));
+        check(3_000, move || queue_up(real::Line::new(law, std::time::Duration::ZERO, usize::MAX), law));
     }
 }
 
@@ -109,12 +109,6 @@ fn without_a_flaw_nothing_is_found() {
 #[should_panic(expected = "permits were made or lost")]
 fn a_lost_update_is_found() {
     check(2_000, || share_out(word::Word::new(word::Flaw::LoadAndStore, LAW)));
-}
-
-#[test]
-#[should_panic(expected = "of ")]
-fn a_bit_that_is_stored_is_found() {
-    check(2_000, || queue_up(line::Line::new(line::Flaw::BitByStore, Law::new(10, 1)), Law::new(10, 1)));
 }
 
 #[test]
