@@ -23,8 +23,8 @@ fn nobody_waits_in_a_closed_line() {
 #[test]
 fn a_grant_comes_before_the_end_or_not_at_all() {
     let before = [Try { n: 1, now: 0 }, enter(0, 0)];
-    let steps = [Step { who: 0, now: 10 }];
-    Program::new(Law::new(10, 1), &before, [&[Close { now: 10 }], &steps, &[Try { n: 1, now: 20 }]]).check_line();
+    let steps = [Step { who: 0, now: 10 }, Try { n: 1, now: 20 }];
+    Program::new(Law::new(10, 1), &before, [&[Close { now: 10 }], &steps]).check_line();
 }
 
 /// Who passes without a lock sees the end, or comes before it.

@@ -51,7 +51,7 @@ fn a_grant_before_another_is_not_given_back_by_leaving() {
 fn a_permit_before_another_is_not_given_back() {
     let before = [enter(0, 0)];
     let gives_back = [GiveBack { who: 0, now: 0 }];
-    let later = [enter(1, 0), GiveBack { who: 1, now: 1 }];
+    let later = [enter(1, 0), GiveBack { who: 1, now: 1 }, Try { n: 2, now: 1 }];
     Program::new(Law::new(10, 2), &before, [&gives_back, &later]).check_line();
 }
 

@@ -78,8 +78,8 @@ fn a_late_collection_meets_the_next_grant() {
 #[test]
 fn a_large_head_is_not_overtaken() {
     let before = [Try { n: 3, now: 0 }, Enter { who: 0, n: 3, now: 0, deadline: u64::MAX }];
-    let small = [Try { n: 1, now: 25 }];
-    Program::new(Law::new(10, 3), &before, [&small, &[enter(1, 15)], &[Step { who: 0, now: 30 }]]).check_line();
+    let small = [enter(1, 15), Try { n: 1, now: 25 }];
+    Program::new(Law::new(10, 3), &before, [&small, &[Step { who: 0, now: 30 }]]).check_line();
 }
 
 /// The last place is taken once.

@@ -29,8 +29,8 @@ fn nobody_passes_a_line_that_is_held() {
 fn a_due_head_is_granted_before_a_pause_or_held() {
     let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0)];
     let pauses = [Pause { end: 50, now: 9 }];
-    let steps = [Step { who: 0, now: 10 }];
-    Program::new(Law::new(10, 1), &before, [&pauses, &steps, &[Try { n: 1, now: 20 }]]).check_line();
+    let steps = [Step { who: 0, now: 10 }, Try { n: 1, now: 20 }];
+    Program::new(Law::new(10, 1), &before, [&pauses, &steps]).check_line();
 }
 
 /// Who enters while a pause ends is told the slot without it, or is woken for it.
