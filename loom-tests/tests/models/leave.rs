@@ -46,9 +46,17 @@ fn a_grant_before_another_is_not_given_back_by_leaving() {
     before_another().check_line();
 }
 
-/// The same for a permit in hand; and of two in hand only the later one.
+/// The same for a permit in hand.
 #[test]
 fn a_permit_before_another_is_not_given_back() {
+    let before = [enter(0, 0), enter(1, 0)];
+    let (gives_back, takes) = ([GiveBack { who: 0, now: 0 }], [Try { n: 1, now: 10 }]);
+    Program::new(Law::new(10, 2), &before, [&gives_back, &takes]).check_line();
+}
+
+/// Of two in hand both come back if the later one is the first to do so.
+#[test]
+fn the_last_permit_is_given_back_first() {
     let before = [enter(0, 0)];
     let gives_back = [GiveBack { who: 0, now: 0 }];
     let later = [enter(1, 0), GiveBack { who: 1, now: 1 }, Try { n: 2, now: 1 }];

@@ -8,9 +8,8 @@ use crate::reference::order::{End, Seen, drive, explains, still_waiting};
 use crate::reference::real::{self, Subject};
 use crate::reference::{Law, Op, Outcome, Reference, bucket, line};
 
-/// Explores the schedules of `f` with at most three preemptions (or `LOOM_MAX_PREEMPTIONS`), and tells how many there were,
-/// so that a model that has collapsed shows.
-pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
+/// Explores the schedules of `f` with at most three preemptions (or `LOOM_MAX_PREEMPTIONS`), and tells how many there were.
+fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(3);
     let (count, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
@@ -21,7 +20,7 @@ pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) {
     });
     let (name, count) = (std::thread::current().name().map(str::to_owned), count.load(Ordering::Relaxed));
     eprintln!("{}: {count} schedules in {:.2?}", name.unwrap_or_default(), start.elapsed());
-    assert!(count > 1, "the threads of this model never meet");
+    count
 }
 
 /// What happens before the threads start, and what each thread asks.
@@ -94,12 +93,14 @@ impl Program {
     /// the same atomic, so it may miss an order in which one thread is done before another begins; its first schedule is
     /// such an order.
     fn in_turn(self, check: impl Fn(&Self) + Send + Sync + 'static) {
-        let check = Arc::new(check);
-        for first in 0..self.threads.len() {
+        let (check, threads) = (Arc::new(check), self.threads.len());
+        let explore = |first| {
             let (mut program, check) = (self.clone(), Arc::clone(&check));
             program.threads.rotate_left(first);
-            model(move || check(&program));
-        }
+            model(move || check(&program))
+        };
+        let schedules: usize = (0..threads).map(explore).sum();
+        assert!(schedules > threads, "the threads of this model never meet");
     }
 
     /// The reference after what happens before the threads start.
