@@ -1,1 +1,21 @@
 //! Loom models: a file a subject, one invariant a model.
+//!
+//! A model is a small program of two or three threads. Whatever loom's schedules make of it, some order of the calls must
+//! explain all answers by the reference, and everybody who waits must end when the law says.
+#![allow(clippy::arithmetic_side_effects, reason = "small numbers, and a panic is a failed model")]
+
+extern crate tollgate_loom as tollgate;
+
+#[path = "../broken/mod.rs"]
+mod broken;
+mod close;
+mod grant;
+mod leave;
+mod line;
+mod must_fail;
+mod pause;
+mod program;
+mod quota;
+#[path = "../reference/mod.rs"]
+mod reference;
+mod refund;

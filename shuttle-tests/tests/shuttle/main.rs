@@ -1,1 +1,14 @@
 //! Randomised schedules over the word and the shaper.
+#![allow(clippy::arithmetic_side_effects, reason = "small numbers, and a panic is a failed run")]
+
+extern crate tollgate_shuttle as tollgate;
+
+#[path = "../../../loom-tests/tests/broken/mod.rs"]
+mod broken;
+mod freeze;
+mod history;
+mod linear;
+#[path = "../../../loom-tests/tests/reference/mod.rs"]
+mod reference;
+mod run;
+mod stress;

@@ -1,0 +1,95 @@
+//! A token bucket of which the arrival time is one atomic, and the quota two more.
+
+use super::checked::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::reference::bucket::Bucket;
+use crate::reference::real::Subject;
+use crate::reference::{Law, Op, Outcome, Reference};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// Nothing, while the quota stays: shows that the flaw is what turns a check red.
+    Nothing,
+    /// A grant is a load and a store.
+    LoadAndStore,
+    /// One permit more than the burst.
+    OneTooMany,
+    /// A refused request is charged and paid back.
+    ChargesBeforeItAsks,
+    /// Permits given back are a load and a store.
+    RefundByStore,
+    /// The quota is read beside the word, which does not say under which one it was written.
+    QuotaWithoutVersion,
+}
+
+pub(crate) struct Word {
+    flaw: Flaw,
+    tat: AtomicU64,
+    interval: AtomicU64,
+    burst: AtomicU64,
+}
+
+impl Word {
+    pub(crate) fn new(flaw: Flaw, law: Law) -> Self {
+        let (interval, burst) = (AtomicU64::new(law.interval), AtomicU64::new(law.burst));
+        Self { flaw, tat: AtomicU64::new(0), interval, burst }
+    }
+
+    /// The quota, read without looking again.
+    fn law(&self) -> Law {
+        match self.flaw {
+            Flaw::QuotaWithoutVersion => Law::new(self.interval.load(SeqCst), self.burst.load(SeqCst)),
+            _ => {
+                Law::new(self.interval.load(SeqCst), self.burst.load(SeqCst) + u64::from(self.flaw == Flaw::OneTooMany))
+            }
+        }
+    }
+
+    fn replace(&self, by_store: bool, seen: u64, next: u64) -> bool {
+        if by_store {
+            self.tat.store(next, SeqCst);
+            return true;
+        }
+        seen == next || self.tat.compare_exchange(seen, next, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Makes a call on the reference as it stands, and puts what that leaves in place.
+    fn exchange(&self, op: Op, by_store: bool) -> Outcome {
+        loop {
+            let seen = self.tat.load(SeqCst);
+            let mut bucket = Bucket::at(self.law(), seen);
+            let outcome = bucket.call(op).outcome();
+            if self.replace(by_store, seen, bucket.tat()) {
+                return outcome;
+            }
+        }
+    }
+}
+
+impl Subject for Word {
+    fn call(&self, op: Op) -> Outcome {
+        match op {
+            Op::Try { n, .. } if self.flaw == Flaw::ChargesBeforeItAsks => {
+                let cost = n * self.interval.load(SeqCst);
+                let before = self.tat.fetch_add(cost, SeqCst);
+                let outcome = Bucket::at(self.law(), before).call(op).outcome();
+                if outcome != Outcome::Granted {
+                    self.tat.fetch_sub(cost, SeqCst);
+                }
+                outcome
+            }
+            Op::Try { .. } => self.exchange(op, self.flaw == Flaw::LoadAndStore),
+            Op::Refund { .. } => self.exchange(op, self.flaw == Flaw::RefundByStore),
+            Op::SetQuota { law, .. } => {
+                let seen = self.tat.load(SeqCst);
+                let mut bucket = Bucket::at(self.law(), seen);
+                bucket.call(op);
+                self.interval.store(law.interval, SeqCst);
+                self.burst.store(law.burst, SeqCst);
+                self.tat.store(bucket.tat(), SeqCst);
+                Outcome::Done
+            }
+            op => Bucket::at(self.law(), self.tat.load(SeqCst)).call(op).outcome(),
+        }
+    }
+}

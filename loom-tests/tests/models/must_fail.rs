@@ -1,0 +1,107 @@
+//! The models' own programs on limiters and queues that are wrong in one way: each must be found.
+
+use crate::broken::{line, word};
+use crate::program::Program;
+use crate::{close, grant, leave, line as models, quota, refund};
+
+fn word(program: Program, flaw: word::Flaw) {
+    program.check_as_bucket(move |law| word::Word::new(flaw, law));
+}
+
+fn line(program: Program, flaw: line::Flaw) {
+    program.check_as_line(move |law, _, _| line::Line::new(flaw, law));
+}
+
+#[test]
+fn without_a_flaw_nothing_is_found() {
+    word(grant::three_for_two(), word::Flaw::Nothing);
+    word(grant::two_beside_one(), word::Flaw::Nothing);
+    word(refund::beside_grants(), word::Flaw::Nothing);
+    line(models::grant_before_the_bit(), line::Flaw::Nothing);
+    line(models::due_head(), line::Flaw::Nothing);
+    line(models::last_grant(), line::Flaw::Nothing);
+    line(models::two_advance(), line::Flaw::Nothing);
+    line(leave::head(), line::Flaw::Nothing);
+    line(leave::own_grant(), line::Flaw::Nothing);
+    line(leave::before_another(), line::Flaw::Nothing);
+    line(close::newcomers(), line::Flaw::Nothing);
+    line(close::passes(), line::Flaw::Nothing);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_grant_that_is_a_load_and_a_store() {
+    word(grant::three_for_two(), word::Flaw::LoadAndStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn one_permit_too_many() {
+    word(grant::three_for_two(), word::Flaw::OneTooMany);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_refused_request_that_is_charged_for_a_while() {
+    word(grant::two_beside_one(), word::Flaw::ChargesBeforeItAsks);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_refund_that_is_a_load_and_a_store() {
+    word(refund::beside_grants(), word::Flaw::RefundByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_quota_read_without_its_version() {
+    word(quota::grants_and_a_change(), word::Flaw::QuotaWithoutVersion);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_waiting_bit_that_is_stored() {
+    line(models::grant_before_the_bit(), line::Flaw::BitByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_try_that_overtakes() {
+    line(models::due_head(), line::Flaw::Overtakes);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_slot_that_was_looked_up_before_the_lock() {
+    line(models::two_advance(), line::Flaw::LooksBeforeTheLock);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_grant_that_is_lost_with_its_waiter() {
+    line(leave::own_grant(), line::Flaw::NoTakeBack);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_grant_that_is_given_back_after_a_later_one() {
+    line(leave::before_another(), line::Flaw::AlwaysTakesBack);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn who_moves_up_is_not_woken() {
+    line(leave::head(), line::Flaw::NoWakeUp);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_closed_line_that_is_not_drained() {
+    line(close::newcomers(), line::Flaw::ClosesWithoutDraining);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn an_end_that_who_passes_does_not_see() {
+    line(close::passes(), line::Flaw::ClosesWithoutTheBit);
+}

@@ -1,0 +1,144 @@
+//! Runs small programs of several threads under loom.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::reference::order::{End, Seen, drive, explains, still_waiting};
+use crate::reference::real::{self, Subject};
+use crate::reference::{Law, Op, Outcome, Reference, bucket, line};
+
+/// Explores the schedules of `f` with at most three preemptions (or `LOOM_MAX_PREEMPTIONS`), and tells how many there were.
+fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    let (count, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
+    let counted = Arc::clone(&count);
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        f();
+    });
+    let (name, count) = (std::thread::current().name().map(str::to_owned), count.load(Ordering::Relaxed));
+    eprintln!("{}: {count} schedules in {:.2?}", name.unwrap_or_default(), start.elapsed());
+    count
+}
+
+/// What happens before the threads start, and what each thread asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) law: Law,
+    pub(crate) catch_up: Duration,
+    pub(crate) places: usize,
+    pub(crate) before: Vec<Op>,
+    pub(crate) threads: Vec<Vec<Op>>,
+}
+
+impl Program {
+    pub(crate) fn new<const THREADS: usize>(law: Law, before: &[Op], threads: [&[Op]; THREADS]) -> Self {
+        let (before, threads) = (before.to_vec(), threads.map(<[Op]>::to_vec).to_vec());
+        Self { law, catch_up: Duration::ZERO, places: usize::MAX, before, threads }
+    }
+
+    pub(crate) fn catch_up(self, nanos: u64) -> Self {
+        Self { catch_up: Duration::from_nanos(nanos), ..self }
+    }
+
+    pub(crate) fn places(self, places: usize) -> Self {
+        Self { places, ..self }
+    }
+
+    /// The last instant that a call names.
+    fn end(&self) -> u64 {
+        self.before.iter().chain(self.threads.iter().flatten()).map(Op::now).max().unwrap_or(0)
+    }
+
+    /// Checks the crate's bucket.
+    pub(crate) fn check_bucket(self) {
+        self.check_as_bucket(real::Bucket::new);
+    }
+
+    /// Checks the crate's queue.
+    pub(crate) fn check_line(self) {
+        self.check_as_line(real::Line::new);
+    }
+
+    /// Checks that the bucket that `make` makes answers as a bucket would, and is left as one would be.
+    pub(crate) fn check_as_bucket<S: Subject>(self, make: impl Fn(Law) -> S + Send + Sync + 'static) {
+        let start = self.prepared(bucket::Bucket::new(self.law));
+        self.in_turn(move |program| {
+            let subject = Arc::new(make(program.law));
+            let (_, seen) = program.run(&subject);
+            let last = Op::Look { now: program.end() };
+            let left = subject.call(last);
+            let fits = |mut bucket: bucket::Bucket| bucket.call(last).allows(&left);
+            assert!(explains(&start, &seen, &fits), "no order explains {:#?} leaving {left:?}", Calls(&seen));
+        });
+    }
+
+    /// Checks that the queue that `make` makes answers as a queue would, and that those who are left in it end when the law
+    /// says.
+    pub(crate) fn check_as_line<S: Subject>(self, make: impl Fn(Law, Duration, usize) -> S + Send + Sync + 'static) {
+        let start = self.prepared(line::Line::new(self.law, self.catch_up, self.places));
+        self.in_turn(move |program| {
+            let subject = Arc::new(make(program.law, program.catch_up, program.places));
+            let (before, seen) = program.run(&subject);
+            let told = still_waiting(before.iter().chain(seen.iter().flatten()));
+            let ends: Vec<End> = drive(&mut &*subject, told.clone(), program.end());
+            let fits = |mut line: line::Line| drive(&mut line, told.clone(), program.end()) == ends;
+            assert!(explains(&start, &seen, &fits), "no order explains {:#?} ending in {ends:?}", Calls(&seen));
+        });
+    }
+
+    /// Explores the program with each of its threads as the first in turn. Loom compares an access only with the last one of
+    /// the same atomic, so it may miss an order in which one thread is done before another begins; its first schedule is
+    /// such an order.
+    fn in_turn(self, check: impl Fn(&Self) + Send + Sync + 'static) {
+        let (check, threads) = (Arc::new(check), self.threads.len());
+        let explore = |first| {
+            let (mut program, check) = (self.clone(), Arc::clone(&check));
+            program.threads.rotate_left(first);
+            model(move || check(&program))
+        };
+        let schedules: usize = (0..threads).map(explore).sum();
+        assert!(schedules > threads, "the threads of this model never meet");
+    }
+
+    /// The reference after what happens before the threads start.
+    fn prepared<R: Reference>(&self, mut reference: R) -> R {
+        for op in &self.before {
+            reference.call(*op);
+        }
+        reference
+    }
+
+    /// Makes all calls: what was answered before the threads start, and in each of them. The first runs in loom's main thread.
+    fn run<S: Subject>(&self, subject: &Arc<S>) -> (Vec<(Op, Outcome)>, Seen) {
+        let ask = |subject: &S, ops: &[Op]| ops.iter().map(|op| (*op, subject.call(*op))).collect::<Vec<_>>();
+        let before = ask(subject, &self.before);
+        let (first, others) = self.threads.split_first().expect("a program has threads");
+        let others: Vec<_> = others
+            .iter()
+            .map(|ops| {
+                let (subject, ops) = (Arc::clone(subject), ops.clone());
+                loom::thread::spawn(move || ask(&subject, &ops))
+            })
+            .collect();
+        let mut seen = vec![ask(subject, first)];
+        seen.extend(others.into_iter().map(|thread| thread.join().unwrap()));
+        (before, seen)
+    }
+}
+
+/// Prints calls a line each.
+struct Calls<'a>(&'a Seen);
+
+impl std::fmt::Debug for Calls<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (thread, calls) in self.0.iter().enumerate() {
+            for (op, outcome) in calls {
+                writeln!(f, "thread {thread}: {op:?} -> {outcome:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
