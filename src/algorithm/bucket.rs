@@ -1,6 +1,5 @@
 //! The token bucket: GCRA in one word.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use super::gcra::{self, Left, Rate, Ticks};
@@ -83,16 +82,19 @@ impl sealed::Algorithm for Gcra {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
         self.change(now, Some(quota), |left, Version { rate, .. }| {
-            if rate.is_held(now) { left.start_at(rate.origin, interval, burst) } else { left.start(interval, burst) }
+            Some(if rate.is_held(now) {
+                left.start_at(rate.origin, interval, burst)
+            } else {
+                left.start(interval, burst)
+            })
         });
     }
 
     fn pause_until(&self, end: Nanos, now: Nanos) {
-        if end <= now && !self.look(|rate, _| rate.is_held(now)) {
-            return;
-        }
         self.change(now, None, |left, Version { rate, max_pause, .. }| {
-            left.start_at(end.min(now.saturating_add(max_pause)), rate.interval, rate.burst())
+            let nothing_to_end = end <= now && !rate.is_held(now);
+            let end = end.min(now.saturating_add(max_pause));
+            (!nothing_to_end).then(|| left.start_at(end, rate.interval, rate.burst()))
         });
     }
 
@@ -139,14 +141,16 @@ impl Gcra {
         })
     }
 
-    /// Starts another version with what is left of this one.
-    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version) -> (Rate, Ticks)) {
-        let Ok(()) = self.cell.replace(|version @ Version { word, rate, since, .. }| {
+    /// Starts another version with what is left of this one, unless `start` sees nothing to change.
+    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version) -> Option<(Rate, Ticks)>) {
+        let changed = self.cell.replace(|version @ Version { word, rate, since, .. }| {
             let left = rate.left(word.time(), now, rate.capacity, since);
-            let (next, tat) = start(left, version);
+            let (next, tat) = start(left, version).ok_or(NothingToChange)?;
             let word = word.with_time(gcra::first_field(tat));
-            Ok::<_, Infallible>(Next { quota, rate: next, word, since: left.since() })
+            Ok(Next { quota, rate: next, word, since: left.since() })
         });
+        // Nothing to change is what was asked for too.
+        let (Ok(()) | Err(NothingToChange)) = changed;
     }
 
     /// Puts another TAT in place.
@@ -172,3 +176,5 @@ impl Gcra {
         }
     }
 }
+
+struct NothingToChange;

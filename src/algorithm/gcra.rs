@@ -245,9 +245,7 @@ impl Rate {
         if self.interval.mul == 0 || self.is_held(now) {
             return whole(now.max(since), capacity - tat);
         }
-        // A grant may count from up to a tick after its instant, see `starts_at`.
-        let slack = Ticks::from(self.interval.round_up && self.interval.shift > 0);
-        let (at, earliest) = (self.at(now), tat - Ticks::from(deepest) - slack);
+        let (at, earliest) = (self.at(now), tat - Ticks::from(deepest));
         if at >= earliest {
             return whole(now, capacity - (tat - at).max(0));
         }
@@ -256,7 +254,7 @@ impl Rate {
         let mul = Ticks::from(self.interval.mul);
         let nanos = Ticks::from(self.origin.get()) + ticks.div_euclid(mul);
         Left {
-            ticks: capacity - Ticks::from(deepest) - slack,
+            ticks: capacity - Ticks::from(deepest),
             cost: self.interval.ticks,
             since: u64::try_from(nanos.max(0)).map_or(Nanos::MAX, Nanos::new),
             rest: u64::try_from(ticks.rem_euclid(mul)).unwrap_or(0),

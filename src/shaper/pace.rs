@@ -117,11 +117,6 @@ impl Pace {
         u64::try_from(Ticks::from(tat) - self.rate.cost(n)).unwrap_or(0)
     }
 
-    /// The TAT after `n` permits were given back.
-    pub(crate) fn refunded(&self, tat: u64, n: u64) -> u64 {
-        self.rate.refunded(tat, self.now, n)
-    }
-
     /// The whole permits that are there now.
     pub(crate) fn remaining(&self, tat: u64) -> u64 {
         self.rate.remaining(tat, self.now)

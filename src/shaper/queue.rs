@@ -185,11 +185,15 @@ impl Queue {
 
     /// Takes a slot that is due while nobody waits. Takes the lock only where the head of the line may be due.
     pub(crate) fn try_acquire(&self, n: u64, now: Nanos) -> Result<Grant, Refused> {
-        if let Some(grant) = self.pass(n, now) {
-            return Ok(grant);
-        }
-        if let Some(refused) = self.too_soon_without_lock(n, now) {
-            return Err(refused);
+        loop {
+            if let Some(grant) = self.pass(n, now) {
+                return Ok(grant);
+            }
+            match self.refusal_without_lock(n, now) {
+                Answer::Refused(refused) => return Err(refused),
+                Answer::Changed => {}
+                Answer::Unclear => break,
+            }
         }
         self.locked(now, |guarded, _| match self.arrive(guarded, n, now)? {
             Arrival::Granted(grant) => Ok(grant),
@@ -240,17 +244,28 @@ impl Queue {
         }
     }
 
-    /// The refusal of a request that [`pass`](Self::pass) did not grant, if it is certain that nobody is due.
-    fn too_soon_without_lock(&self, n: u64, now: Nanos) -> Option<Refused> {
+    /// The refusal of a request that [`pass`](Self::pass) did not grant, if it is certain without the lock.
+    fn refusal_without_lock(&self, n: u64, now: Nanos) -> Answer {
         let (word, rate) = self.cell.load();
         let pace = Pace::new(rate, now, self.settings.catch_up);
+        let (waiting, largest) = (word.is_waiting(), self.largest(word));
         // Relaxed: an estimate, of waiters that come and go.
-        let weight = self.weight.load(Ordering::Relaxed);
+        let ahead = if waiting { self.weight.load(Ordering::Relaxed) } else { 0 };
         // At the head there may be a single permit; no other request is due before that.
-        let (first, ahead) = if word.is_waiting() { (1, weight) } else { (n, 0) };
-        let nobody_is_due = !pace.must_rebase() && !pace.is_due(pace.slot(word.time().into(), first));
-        let certain = nobody_is_due && n <= self.largest(word) && !self.is_closed() && self.cell.still(word);
-        certain.then(|| too_soon(&pace, word, n, ahead.into()))
+        let due = pace.is_due(pace.slot(word.time().into(), if waiting { 1 } else { n }));
+        let unclear = pace.must_rebase() || (waiting && (due || n > largest || self.is_closed()));
+        if !self.cell.still(word) {
+            Answer::Changed
+        } else if unclear {
+            Answer::Unclear
+        } else if n > largest {
+            Answer::Refused(Refused::ExceedsCapacity { asked: n, capacity: largest })
+        } else if due {
+            // It has become due meanwhile, or does not fit the field.
+            Answer::Unclear
+        } else {
+            Answer::Refused(too_soon(&pace, word, n, ahead.into()))
+        }
     }
 
     /// Asks for `n` permits: granted if nobody waits and the slot is due, else a place in line.
@@ -433,14 +448,16 @@ impl Queue {
 
     /// Gives `n` permits back, at most to the full burst.
     pub(crate) fn refund(&self, n: u64, now: Nanos) {
+        if n == 0 {
+            return;
+        }
         self.locked(now, |guarded, wakers| {
-            loop {
-                let (word, pace) = self.look(guarded, now);
-                let next = word.with_time(pace.refunded(word.time(), n)).with_behind(false);
-                if next == word || self.cell.exchange(word, next).is_ok() {
-                    return self.retime(guarded, now, wakers);
-                }
-            }
+            // A version of its own, so that no later grant is taken for one that left the same word before.
+            self.change(guarded, None, |Version { word, rate, since, .. }| {
+                let word = word.with_time(rate.refunded(word.time(), now, n)).with_behind(false);
+                Next { quota: None, rate, word, since }
+            });
+            self.retime(guarded, now, wakers);
         });
     }
 
@@ -630,6 +647,15 @@ struct Granted {
 /// The deepest debt that a version may hold which begins with `owed`, in ticks.
 fn deepest(rate: &Rate, largest: u64, owed: u64) -> u64 {
     u64::try_from(rate.cost(largest)).unwrap_or(u64::MAX).max(rate.capacity).max(owed)
+}
+
+/// What can be said without the lock.
+enum Answer {
+    Refused(Refused),
+    /// Somebody was granted, or changed something: look again.
+    Changed,
+    /// The lock has to decide.
+    Unclear,
 }
 
 /// What meets a newcomer that is not refused outright.
