@@ -261,8 +261,8 @@ impl Queue {
         } else if n > largest {
             Answer::Refused(Refused::ExceedsCapacity { asked: n, capacity: largest })
         } else if due {
-            // It has become due meanwhile, or does not fit the field.
-            Answer::Unclear
+            // It has become due since `pass` looked.
+            Answer::Changed
         } else {
             Answer::Refused(too_soon(&pace, word, n, ahead.into()))
         }
@@ -471,14 +471,14 @@ impl Queue {
     ) {
         let (quota, largest) = quota.unzip();
         let deepest_before = guarded.deepest;
-        self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
+        let first = self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
             let left = rate.left(word.time(), now, deepest_before, since);
             let (next, tat) = start(left, version);
             let word = word.with_time(gcra::first_field(tat)).with_behind(false);
             Next { quota, rate: next, word, since: left.since() }
         });
-        let (word, rate) = self.cell.load();
-        guarded.deepest = deepest(&rate, self.largest(word), word.time());
+        // Of the word that began it: the one that stands may tell of a later grant.
+        guarded.deepest = deepest(&self.cell.rate(first), self.largest(first), first.time());
     }
 
     /// After a change: grants what is due now, and wakes those whose turn has come nearer. What moved back wakes nobody; each
@@ -598,22 +598,21 @@ impl Queue {
         }
     }
 
-    /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed.
-    fn change(&self, guarded: &mut Guarded, largest: Option<u64>, next: impl Fn(Version) -> Next) {
-        let mut words = None;
+    /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed. Returns its first.
+    fn change(&self, guarded: &mut Guarded, largest: Option<u64>, next: impl Fn(Version) -> Next) -> Word {
+        let (mut number, mut last, mut first) = (0, Word::default(), Word::default());
         let Ok(()) = self.cell.replace(|version| {
-            let word = version.word;
             let next = next(version);
-            let kept = &self.versions[word.next_version()];
+            (last, first) = (version.word, next.word.with_next_version());
+            number = self.change_of(last);
+            let kept = &self.versions[first.version()];
             // Release: pairs with the Acquire in `largest` and `change_of`.
-            kept.largest.store(largest.unwrap_or_else(|| self.largest(word)), Ordering::Release);
-            kept.change.store(self.change_of(word).saturating_add(1), Ordering::Release);
-            words = Some((self.change_of(word), word, next.word.with_next_version()));
+            kept.largest.store(largest.unwrap_or_else(|| self.largest(last)), Ordering::Release);
+            kept.change.store(number.saturating_add(1), Ordering::Release);
             Ok::<_, Infallible>(next)
         });
-        if let Some((_, last, _)) = words {
-            guarded.changes[last.version()] = words;
-        }
+        guarded.changes[last.version()] = Some((number, last, first));
+        first
     }
 
     /// The largest n of the version of `word`.

@@ -15,9 +15,13 @@ pub(crate) struct Line {
     catch_up: u64,
     places: usize,
     standing: Standing,
+    /// What was owed when the law took effect.
+    owed: i128,
     behind: bool,
     closed: bool,
     waiting: Vec<Waiter>,
+    /// Whether anybody ever waited.
+    waited: bool,
     /// Answers that have not been collected.
     settled: BTreeMap<usize, Settled>,
     /// Permits that were collected, by their number.
@@ -42,6 +46,8 @@ struct Grant {
     after: i128,
     /// Whether the quota has changed since.
     carried: bool,
+    /// Whether the schedule was behind before.
+    behind: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,9 +65,11 @@ impl Line {
             catch_up: u64::try_from(catch_up.as_nanos()).unwrap(),
             places,
             standing: Standing::default(),
+            owed: 0,
             behind: false,
             closed: false,
             waiting: Vec::new(),
+            waited: false,
             settled: BTreeMap::new(),
             held: BTreeMap::new(),
             grants: Vec::new(),
@@ -88,10 +96,10 @@ impl Line {
         self.standing.pause.map_or(instant, |end| instant.max(end.into()))
     }
 
-    fn grant(&mut self, n: u64) -> u64 {
+    fn grant(&mut self, n: u64, behind: bool) -> u64 {
         let number = self.next_grant;
         self.next_grant += 1;
-        self.grants.push(Grant { number, n, after: self.standing.tat, carried: false });
+        self.grants.push(Grant { number, n, after: self.standing.tat, carried: false, behind });
         number
     }
 
@@ -107,8 +115,8 @@ impl Line {
                 Settled::Late
             } else {
                 self.standing.tat = self.standing.tat.max(self.floor(now)) + self.law.cost(n);
-                self.behind = self.standing.tat <= now.into();
-                Settled::Granted(self.grant(n))
+                let behind = std::mem::replace(&mut self.behind, self.standing.tat <= now.into());
+                Settled::Granted(self.grant(n, behind))
             };
             self.settled.insert(who, settled);
         }
@@ -129,8 +137,8 @@ impl Line {
         let late = self.behind && self.standing.tat >= self.floor(now);
         let base = if late { self.standing.tat } else { self.standing.tat.max(now.into()) };
         self.standing.tat = base + self.law.cost(n);
-        self.behind = late && self.standing.tat <= now.into();
-        Some(Ok(self.grant(n)))
+        let behind = std::mem::replace(&mut self.behind, late && self.standing.tat <= now.into());
+        Some(Ok(self.grant(n, behind)))
     }
 
     /// The last grant, if nothing was granted since.
@@ -138,11 +146,11 @@ impl Line {
         self.grants.last().copied().filter(|last| last.after == self.standing.tat)
     }
 
-    fn undo(&mut self, number: u64) {
-        if let Some(Grant { n, .. }) = self.last().filter(|last| last.number == number) {
+    fn undo(&mut self, number: u64, now: u64) {
+        if let Some(Grant { n, behind, .. }) = self.last().filter(|last| last.number == number) {
             self.grants.pop();
             self.standing.tat = (self.standing.tat - self.law.cost(n)).max(self.standing.origin());
-            self.behind = false;
+            self.behind = behind && self.standing.tat <= now.into();
         }
     }
 
@@ -158,8 +166,9 @@ impl Line {
                     true => Refused::Paused { asked: n, retry_after },
                     false => Refused::TooSoon { asked: n, remaining, retry_after },
                 };
-                // How much waits is an estimate for whoever does not take the lock.
-                Expected { outcome: Outcome::Refused(refused), exact: !waits }
+                // How much waits is an estimate for whoever does not take the lock, and may come while a change that ends the
+                // waits is under way.
+                Expected { outcome: Outcome::Refused(refused), exact: !self.waited }
             }
         }
     }
@@ -182,6 +191,7 @@ impl Line {
             let waiting = self.waiting.len();
             return Outcome::Refused(Refused::QueueFull { waiting, estimated_wait: Some(wait) });
         }
+        self.waited = true;
         self.waiting.push(Waiter { who, n, deadline });
         Outcome::Waits(instant(slot).min(deadline))
     }
@@ -250,7 +260,7 @@ impl Line {
         self.advance(now);
         self.waiting.retain(|waiter| waiter.who != who);
         if let Some(Settled::Granted(number)) = self.settled.remove(&who) {
-            self.undo(number);
+            self.undo(number, now);
         }
         self.advance(now);
     }
@@ -258,18 +268,24 @@ impl Line {
     fn give_back(&mut self, who: usize, now: u64) {
         if let Some(number) = self.held.remove(&who) {
             self.advance(now);
-            self.undo(number);
+            self.undo(number, now);
             self.advance(now);
         }
     }
 
     /// Goes on under `law`, held until `end`.
     fn change(&mut self, law: Law, now: u64, end: Option<u64>) {
-        let deepest = self.law.cost(self.law.largest()).max(self.law.capacity());
+        let deepest = self.law.cost(self.law.largest()).max(self.law.capacity()).max(self.owed);
         let last = self.last();
         self.standing = self.standing.carry(self.law, law, now, deepest, end);
         self.law = law;
+        self.owed = self.standing.tat - self.standing.origin();
         self.behind = false;
+        self.keep_only(last);
+    }
+
+    /// Of the grants so far only the last one may still be undone.
+    fn keep_only(&mut self, last: Option<Grant>) {
         let after = self.standing.tat;
         self.grants = last.map(|last| Grant { after, carried: true, ..last }).into_iter().collect();
     }
@@ -297,8 +313,12 @@ impl Line {
 
     fn refund(&mut self, n: u64, now: u64) {
         self.advance(now);
-        self.standing.refund(self.law, n, now);
-        self.behind = false;
+        if n > 0 {
+            let last = self.last();
+            self.standing.refund(self.law, n, now);
+            self.behind = false;
+            self.keep_only(last);
+        }
         self.advance(now);
     }
 
