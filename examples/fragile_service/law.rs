@@ -23,6 +23,11 @@ impl Law {
         let rate = i128::from(rate);
         Self { rate, allowance: i128::from(calls) * CALL + rate * nanoseconds(ahead) }
     }
+
+    /// Allows in every span, besides, what `rate` calls a second bring within `ahead`.
+    pub(crate) fn and_once(self, rate: u64, ahead: Duration) -> Self {
+        Self { allowance: self.allowance + i128::from(rate) * nanoseconds(ahead), ..self }
+    }
 }
 
 /// Holds calls against a [`Law`], in the order of their arrival.

@@ -9,6 +9,10 @@
 //!
 //! - `unlimited`: nothing holds them back. The service falls over, again and again.
 //! - `shaped`: they share one `Arc<Shaper>` and take a permit before each call. The service must never fall over.
+//! - `deadlines`: the same with callers that have no time. Each waits for a random short time (`acquire_within`), some drop
+//!   their wait before it is over, and those who were refused come back when they were told. Midway the service answers one
+//!   call `429` with `Retry-After: 1`. Who gets that pauses the shaper, for all. Nobody may call meanwhile, nobody leaves in a
+//!   burst when the second is over, and the service must never fall over. The phase takes that second longer than the others.
 //!
 //! Progress goes to standard error, the table (or with `--json` one object a phase) to standard output. The run ends by itself
 //! within 20 seconds. The exit code is 0 if the service stood through every shaped phase, 1 if it fell over in one (or no call
@@ -38,6 +42,12 @@
 //!
 //! What a stall costs is seen in the delivered rate: the shaper makes good for 5 ms and loses the rest on purpose, since to make
 //! it up would be to call too fast. The busier the machine, the further the delivered rate is below the configured one.
+//!
+//! While it asks for peace, a second law holds for the calls of that second: `tasks + 1 + rate * 505 ms` in all, 303.5 with the
+//! defaults. `tasks` were under way at most, and `1 + rate * 5 ms + rate * 500 ms` is what a shaper lets go within half a
+//! second. So half a second is the time that the 429 may take to be heard: it must travel to its caller, and that task must be
+//! scheduled. A stall of the whole process counts little, since the shaper grants nothing in it. Callers that do not hear the
+//! answer use that up in 607 ms; with a rate of less than twice the tasks they cannot, and this law says little.
 //!
 //! The unlimited phase falls over as long as the machine can call faster than `--rate`, which are tens of thousands of calls a
 //! second even on two cores. Above that nothing falls, and a line says so.
@@ -75,7 +85,9 @@ fn main() -> ExitCode {
     match run(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
-            report::say("a shaped phase failed: the service fell over, or no call was served");
+            report::say(
+                "a shaped phase failed: the service fell over, or no call was served, or it did not come to its 429",
+            );
             ExitCode::FAILURE
         }
         Err(failure) => {

@@ -13,6 +13,10 @@ use crate::law::Law;
 use crate::pace::{CATCH_UP, Pace};
 use crate::report::{self, Outcome};
 use crate::server::{Host, Server};
+use crate::service::{PEACE, Service};
+
+/// What the limits and moods of the callers in a hurry follow from.
+const SEED: u64 = 1;
 
 /// The phases of a run. A further one needs a variant here and, if its callers behave in a new way, a [`Pace`] of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +25,20 @@ pub(crate) enum Phase {
     Unlimited,
     /// The callers share one shaper.
     Shaped,
+    /// They share one, have no time, and the service asks for peace midway.
+    Deadlines,
 }
 
 impl Phase {
     /// The phases in the order in which they run.
-    pub(crate) const ALL: [Self; 2] = [Self::Unlimited, Self::Shaped];
+    pub(crate) const ALL: [Self; 3] = [Self::Unlimited, Self::Shaped, Self::Deadlines];
 
     /// Returns the name under which the phase is reported.
     fn name(self) -> &'static str {
         match self {
             Self::Unlimited => "unlimited",
             Self::Shaped => "shaped",
+            Self::Deadlines => "deadlines",
         }
     }
 
@@ -41,19 +48,37 @@ impl Phase {
             // Whether it falls over depends on how fast the machine is.
             Self::Unlimited => true,
             Self::Shaped => outcome.stood() && outcome.served_any(),
+            Self::Deadlines => outcome.stood() && outcome.served_any() && outcome.asked_for_peace(),
         }
     }
 
-    fn pace(self, rate: u64) -> Pace {
+    /// Returns how long the phase lasts if phases last `seconds`: the time of peace comes on top.
+    pub(crate) const fn seconds(self, seconds: u64) -> u64 {
+        match self {
+            Self::Unlimited | Self::Shaped => seconds,
+            Self::Deadlines => seconds + PEACE.as_secs(),
+        }
+    }
+
+    fn pace(self, args: &Args) -> Pace {
         match self {
             Self::Unlimited => Pace::Unlimited,
-            Self::Shaped => Pace::shaped(rate),
+            Self::Shaped => Pace::shaped(args.rate),
+            Self::Deadlines => Pace::hurried(args.rate, args.tasks, SEED),
+        }
+    }
+
+    fn service(self, args: &Args) -> Service {
+        let service = Service::new(law(args));
+        match self {
+            Self::Unlimited | Self::Shaped => service,
+            Self::Deadlines => service.asking_for_peace(Duration::from_secs(args.seconds) / 2, law_of_peace(args)),
         }
     }
 
     /// Runs the phase and says every second how it goes.
     pub(crate) async fn run(self, args: &Args) -> Result<Outcome, Failure> {
-        let host = Host::new(law(args));
+        let host = Host::open(self.service(args));
         let server = Server::start(Arc::clone(&host)).await.map_err(Failure::Listen)?;
         let address = server.address();
 
@@ -62,15 +87,15 @@ impl Phase {
         for _ in 0..args.tasks {
             streams.push(client::connect(address).await.map_err(|error| Failure::Connect(address, error))?);
         }
-        let pace = self.pace(args.rate);
+        let mut pace = self.pace(args);
         let mishaps = Arc::new(Mishaps::default());
         let mut callers = JoinSet::new();
         for stream in streams {
-            callers.spawn(client::call(address, stream, pace.clone(), Arc::clone(&mishaps)));
+            callers.spawn(client::call(address, stream, pace.for_another(), Arc::clone(&mishaps)));
         }
 
         let start = Instant::now();
-        for second in 1..=args.seconds {
+        for second in 1..=self.seconds(args.seconds) {
             sleep_until(start + Duration::from_secs(second)).await;
             report::progress(self.name(), second, host.tally());
         }
@@ -86,6 +111,15 @@ impl Phase {
         if self == Self::Unlimited && outcome.stood() {
             report::say("the service stood: this machine cannot call it faster than its law; try a lower --rate");
         }
+        if self == Self::Deadlines {
+            report::say(&format!(
+                "{:<9}       asked for peace: {}, permits refused: {}, waits dropped: {}",
+                self.name(),
+                host.tally().asked,
+                mishaps.refusals(),
+                mishaps.given_up(),
+            ));
+        }
         Ok(outcome)
     }
 }
@@ -93,6 +127,12 @@ impl Phase {
 /// The law of the service; `main.rs` says why it is this one.
 fn law(args: &Args) -> Law {
     Law::new(args.rate, args.tasks + 1, CATCH_UP)
+}
+
+/// What the service bears while it wants peace; `main.rs` says why it is this.
+fn law_of_peace(args: &Args) -> Law {
+    let until_heard = PEACE / 2;
+    Law::new(0, args.tasks + 1, Duration::ZERO).and_once(args.rate, CATCH_UP + until_heard)
 }
 
 #[cfg(test)]
@@ -107,6 +147,9 @@ mod tests {
             let outcome = Outcome::new("", 1, &[], tally, &Mishaps::default());
             assert_eq!(Phase::Shaped.passed(&outcome), passed, "{tally:?}");
             assert!(Phase::Unlimited.passed(&outcome));
+            assert!(!Phase::Deadlines.passed(&outcome), "it did not ask for peace");
+            let outcome = Outcome::new("", 1, &[], Tally { asked: 1, ..tally }, &Mishaps::default());
+            assert_eq!(Phase::Deadlines.passed(&outcome), passed, "{tally:?}");
         }
     }
 }

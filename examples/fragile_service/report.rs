@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     errors: u64,
     #[serde(skip)]
     served: u64,
+    #[serde(skip)]
+    asked: u64,
 }
 
 impl Outcome {
@@ -46,6 +48,7 @@ impl Outcome {
             spacing_p99: percentile(&spacings, 99).map(microseconds),
             errors: mishaps.errors(),
             served: tally.served,
+            asked: tally.asked,
         }
     }
 
@@ -58,11 +61,16 @@ impl Outcome {
     pub(crate) fn served_any(&self) -> bool {
         self.served > 0
     }
+
+    /// Returns whether the service asked for peace. If it did not, that nothing fell over says less.
+    pub(crate) fn asked_for_peace(&self) -> bool {
+        self.asked > 0
+    }
 }
 
 /// Says how a phase goes.
 pub(crate) fn progress(phase: &str, second: u64, tally: Tally) {
-    let Tally { served, refused, falls } = tally;
+    let Tally { served, refused, falls, .. } = tally;
     say(&format!("{phase:<9} {second:>2} s: {served:>7} served, {refused:>7} refused, {falls:>2} falls"));
 }
 
@@ -178,7 +186,7 @@ mod tests {
     #[test]
     fn the_table_has_a_line_a_phase_and_its_columns_line_up() {
         let mut out = Vec::new();
-        let fallen = outcome(&[0, 1], Tally { served: 1, refused: 1, falls: 1 });
+        let fallen = outcome(&[0, 1], Tally { served: 1, refused: 1, falls: 1, asked: 0 });
         table(&mut out, &[fallen, outcome(&[], Tally::default())]).unwrap();
         let lines: Vec<_> = std::str::from_utf8(&out).unwrap().lines().map(|line| line.chars().count()).collect();
         assert_eq!(lines, [lines[0]; 3]);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -18,8 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::law::Law;
-use crate::service::{Answer, Service, Tally};
+use crate::service::{Answer, PEACE, Service, Tally};
 
 /// The service and the clock by which it judges.
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Opens a service that lives by `law`.
-    pub(crate) fn new(law: Law) -> Arc<Self> {
-        Arc::new(Self { opened: Instant::now(), service: Mutex::new(Service::new(law)) })
+    /// Opens a service.
+    pub(crate) fn open(service: Service) -> Arc<Self> {
+        Arc::new(Self { opened: Instant::now(), service: Mutex::new(service) })
     }
 
     /// Returns the counts so far.
@@ -62,10 +62,14 @@ impl Host {
         };
         let (status, body) = match answer {
             Answer::Served => (StatusCode::OK, "served\n"),
+            Answer::AsksForPeace => (StatusCode::TOO_MANY_REQUESTS, "asks for peace\n"),
             Answer::Down => (StatusCode::SERVICE_UNAVAILABLE, "fallen over\n"),
         };
         let mut response = Response::new(Full::from(body));
         *response.status_mut() = status;
+        if answer == Answer::AsksForPeace {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(PEACE.as_secs()));
+        }
         response
     }
 }
@@ -113,10 +117,11 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
+    use crate::law::Law;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_answered_200_and_one_too_many_503() {
-        let host = Host::new(Law::new(1, 1, Duration::ZERO));
+        let host = Host::open(Service::new(Law::new(1, 1, Duration::ZERO)));
         let (mut near, far) = duplex(4_096);
         let call = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
         let last = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -127,6 +132,20 @@ mod tests {
         near.read_to_string(&mut answers).await.unwrap();
         let (first, second) = (answers.find("HTTP/1.1 200 OK"), answers.find("HTTP/1.1 503 Service Unavailable"));
         assert!(first.is_some() && first < second, "{answers}");
-        assert_eq!(host.tally(), Tally { served: 1, refused: 1, falls: 1 });
+        assert_eq!(host.tally(), Tally { served: 1, refused: 1, falls: 1, asked: 0 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_asked_for_peace_is_answered_429_with_the_time() {
+        let law = Law::new(1, 1, Duration::ZERO);
+        let host = Host::open(Service::new(law).asking_for_peace(Duration::ZERO, law));
+        let (mut near, far) = duplex(4_096);
+        near.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+        Arc::clone(&host).serve(far).await;
+
+        let mut answer = String::new();
+        near.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{answer}");
+        assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
     }
 }
