@@ -1,0 +1,112 @@
+//! What changes under those who wait: the quota, pauses, permits given back by number, the origin.
+//!
+//! Each is a version of the quota, made under both locks: the queue's, so that who waits is timed anew in the same step, and the
+//! cell's, so that versions follow each other.
+
+use std::convert::Infallible;
+
+use super::{Guarded, Queue, deepest};
+use crate::algorithm::gcra::{self, Left, Rate, Ticks};
+use crate::cell::{Next, Version};
+use crate::interval::Interval;
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::shaper::wakers::Wakers;
+use crate::sync::Ordering;
+use crate::time::Nanos;
+use crate::word::Word;
+
+impl Queue {
+    /// Changes the quota. It carries permits, not time; who waits is timed anew, and ends if it asks for too much now.
+    pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
+        let (burst, largest) = (quota.shaping_burst(), self.settings.largest(&quota));
+        self.locked(now, |guarded, wakers| {
+            self.restart(guarded, now, Some((quota, largest)), |left, Version { rate, .. }| {
+                // What is owed for large requests is paid under the new quota, and must fit its word.
+                let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
+                let interval = Interval::fit(&quota, burst, span);
+                if rate.is_held(now) {
+                    left.start_at(rate.origin, interval, burst)
+                } else {
+                    left.start(interval, burst)
+                }
+            });
+            let exceeds = |n: u64| (n > largest).then_some(Refused::ExceedsCapacity { asked: n, capacity: largest });
+            guarded.line.refuse(exceeds, wakers);
+            self.retime(guarded, now, wakers);
+        });
+    }
+
+    /// Holds everybody until `end`; ends a pause if that is not after `now`. What was left is left at `end`.
+    pub(crate) fn pause_until(&self, end: Nanos, now: Nanos) {
+        self.locked(now, |guarded, wakers| {
+            if end <= now && !self.look(guarded, now).1.is_held() {
+                return;
+            }
+            self.restart(guarded, now, None, |left, Version { rate, max_pause, .. }| {
+                left.start_at(end.min(now.saturating_add(max_pause)), rate.interval, rate.burst())
+            });
+            self.retime(guarded, now, wakers);
+        });
+    }
+
+    /// Gives `n` permits back, at most to the full burst.
+    pub(crate) fn refund(&self, n: u64, now: Nanos) {
+        if n == 0 {
+            return;
+        }
+        self.locked(now, |guarded, wakers| {
+            // A version of its own, so that no later grant is taken for one that left the same word before.
+            self.change(guarded, None, |Version { word, rate, since, .. }| {
+                let word = word.with_time(rate.refunded(word.time(), now, n)).with_behind(false);
+                Next { quota: None, rate, word, since }
+            });
+            self.retime(guarded, now, wakers);
+        });
+    }
+
+    /// Starts another version with what is left of this one; with another quota, its largest n too.
+    fn restart(
+        &self,
+        guarded: &mut Guarded,
+        now: Nanos,
+        quota: Option<(Quota, u64)>,
+        start: impl Fn(Left, Version) -> (Rate, Ticks),
+    ) {
+        let (quota, largest) = quota.unzip();
+        let deepest_before = guarded.deepest;
+        let first = self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
+            let left = rate.left(word.time(), now, deepest_before, since);
+            let (next, tat) = start(left, version);
+            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
+            Next { quota, rate: next, word, since: left.since() }
+        });
+        // Of the word that began it: the one that stands may tell of a later grant.
+        guarded.deepest = deepest(&self.cell.rate(first), self.largest(first), first.time());
+    }
+
+    /// After a change: grants what is due now, and wakes those whose turn has come nearer. What moved back wakes nobody; each
+    /// finds out when its timer ends.
+    fn retime(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
+        self.grant_due(guarded, now, wakers);
+        let (word, pace) = self.look(guarded, now);
+        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.time().into(), ahead), n)));
+    }
+
+    /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed. Returns its first.
+    pub(super) fn change(&self, guarded: &mut Guarded, largest: Option<u64>, next: impl Fn(Version) -> Next) -> Word {
+        let (mut number, mut last, mut first) = (0, Word::default(), Word::default());
+        let Ok(()) = self.cell.replace(|version| {
+            let next = next(version);
+            (last, first) = (version.word, next.word.with_next_version());
+            number = self.change_of(last);
+            let kept = &self.versions[first.version()];
+            // Release: pairs with the Acquire in `largest` and `change_of`.
+            kept.largest.store(largest.unwrap_or_else(|| self.largest(last)), Ordering::Release);
+            kept.change.store(number.saturating_add(1), Ordering::Release);
+            Ok::<_, Infallible>(next)
+        });
+        guarded.changes[last.version()] = Some((number, last, first));
+        first
+    }
+}
