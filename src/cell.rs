@@ -120,7 +120,7 @@ impl Set {
 
 impl Cell {
     /// A cell of `quota`, kept as `rate`, whose word holds the TAT `time`.
-    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64, max_pause: Duration) -> Self {
+    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64, since: Nanos, max_pause: Duration) -> Self {
         let sets: [Set; VERSIONS] = std::array::from_fn(|_| Set::default());
         sets[0].store(rate);
         let word = AtomicU64::new(Word::default().with_time(time).bits());
@@ -128,7 +128,7 @@ impl Cell {
             hot: CachePadded::new(Hot {
                 word,
                 guess: 0.into(),
-                setter: Mutex::new(Current { quota, since: Nanos::ZERO, max_pause }),
+                setter: Mutex::new(Current { quota, since, max_pause }),
             }),
             sets,
         }

@@ -65,6 +65,11 @@ impl Interval {
         }
     }
 
+    /// The most permits whose cost a word can hold as a debt; everything if they cost nothing.
+    pub(crate) fn most(&self) -> u64 {
+        LONGEST_DEBT.checked_div(self.ticks.into()).map_or(u64::MAX, to_u64)
+    }
+
     /// By how many parts per billion, at most, 1/T is below the rate of `quota`.
     pub(crate) fn loss_ppb(&self, quota: &Quota) -> u64 {
         if self.mul == 0 {

@@ -36,9 +36,9 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 /// - A request of n is admitted whole or not at all. A refused one changes nothing. n = 0 is always admitted, and free.
 /// - A clock that stands still or goes back admits nothing extra and loses nothing.
 /// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
-/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The one exception: the call
-///   that carries the word past the end of its time field (at the earliest after a second for the finest rates, after nine
-///   years for rates whose interval is whole nanoseconds) takes the lock of `set_quota`.
+/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. Two exceptions take the lock of
+///   `set_quota`: the call that carries the word past the end of its time field (at the earliest after a second for the finest
+///   rates, after nine years for rates whose interval is whole nanoseconds), and the first grant after a pause.
 ///
 /// # Cost
 ///

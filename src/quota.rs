@@ -162,7 +162,7 @@ impl Quota {
 
     /// The burst of a limiter that makes callers wait for their place.
     pub(crate) fn shaping_burst(&self) -> u64 {
-        self.burst.unwrap_or(1).min(Self::MAX_BURST / 2)
+        self.burst.unwrap_or(1).min(Self::MAX_BURST)
     }
 }
 

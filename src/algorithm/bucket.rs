@@ -25,11 +25,15 @@ impl sealed::Algorithm for Gcra {
     fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
-        let (rate, tat) = match initial {
-            None => (Rate::new(interval, burst), 0),
-            Some(permits) => Left::permits(permits, now()).start(interval, burst),
+        let (rate, tat, since) = match initial {
+            None => (Rate::new(interval, burst), 0, Nanos::ZERO),
+            Some(permits) => {
+                let now = now();
+                let (rate, tat) = Left::permits(permits, now).start(interval, burst);
+                (rate, tat, now)
+            }
         };
-        Self { cell: Cell::new(quota, &rate, gcra::first_field(tat), max_pause) }
+        Self { cell: Cell::new(quota, &rate, gcra::first_field(tat), since, max_pause) }
     }
 
     #[inline]
@@ -71,11 +75,31 @@ impl sealed::Algorithm for Gcra {
     }
 
     fn refund(&self, n: u64, now: Nanos) {
-        self.set_time(|rate, tat| rate.refunded(tat, now, n));
+        loop {
+            let (word, rate) = self.cell.load();
+            let done = match u64::try_from(rate.refunded(word.time(), now, n)) {
+                Ok(time) if time == word.time() => self.cell.still(word),
+                Ok(time) => self.cell.exchange(word, word.with_time(time)).is_ok(),
+                Err(_) => {
+                    let moved = self.cell.replace(|Version { word, rate, since, .. }| {
+                        let tat = rate.refunded(word.time(), now, n);
+                        if tat >= 0 {
+                            return Err(NothingToChange);
+                        }
+                        let (rate, tat) = rate.rebased_back(tat);
+                        Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
+                    });
+                    moved.is_ok()
+                }
+            };
+            if done {
+                return;
+            }
+        }
     }
 
     fn reset(&self, now: Nanos) {
-        self.set_time(|rate, tat| rate.refunded(tat, now, u64::MAX));
+        self.refund(u64::MAX, now);
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
@@ -83,7 +107,7 @@ impl sealed::Algorithm for Gcra {
         let interval = Interval::fit(&quota, burst, burst);
         self.change(now, Some(quota), |left, Version { rate, .. }| {
             Some(if rate.is_held(now) {
-                left.start_at(rate.origin, interval, burst)
+                left.start_at(rate.origin, now, interval, burst)
             } else {
                 left.start(interval, burst)
             })
@@ -94,7 +118,7 @@ impl sealed::Algorithm for Gcra {
         self.change(now, None, |left, Version { rate, max_pause, .. }| {
             let nothing_to_end = end <= now && !rate.is_held(now);
             let end = end.min(now.saturating_add(max_pause));
-            (!nothing_to_end).then(|| left.start_at(end, rate.interval, rate.burst()))
+            (!nothing_to_end).then(|| left.start_at(end, now, rate.interval, rate.burst()))
         });
     }
 
@@ -110,6 +134,8 @@ impl Gcra {
         loop {
             let (word, rate) = self.cell.load();
             match rate.admit(word.time(), now, n).map(gcra::field) {
+                // The first grant after a pause ends it for good.
+                Some(_) if rate.held => return self.admit_and_rebase(n, now),
                 // Unlimited costs nothing, and writes nothing.
                 Some(Some(time)) if time == word.time() => {
                     if self.cell.still(word) {
@@ -136,7 +162,8 @@ impl Gcra {
     fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
         self.cell.replace(|Version { word, rate, since, .. }| {
             let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
-            let (rate, tat) = rate.rebased(tat, now);
+            let (rate, tat) =
+                if gcra::field(tat).is_some() { (Rate { held: false, ..rate }, tat) } else { rate.rebased(tat, now) };
             Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
         })
     }
@@ -151,18 +178,6 @@ impl Gcra {
         });
         // Nothing to change is what was asked for too.
         let (Ok(()) | Err(NothingToChange)) = changed;
-    }
-
-    /// Puts another TAT in place.
-    fn set_time(&self, next: impl Fn(&Rate, u64) -> u64) {
-        loop {
-            let (word, rate) = self.cell.load();
-            let next = word.with_time(next(&rate, word.time()));
-            let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
-            if done {
-                return;
-            }
-        }
     }
 
     /// Answers from one consistent reading, without a write.

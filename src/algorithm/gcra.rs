@@ -139,9 +139,20 @@ impl Rate {
     }
 
     /// The TAT after `n` permits were given back: at most full.
-    pub(crate) fn refunded(&self, tat: u64, now: Nanos, n: u64) -> u64 {
-        let less = (Ticks::from(tat) - self.cost(n)).max(self.at(now)).max(0);
-        u64::try_from(less).map_or(tat, |less| less.min(tat))
+    pub(crate) fn refunded(&self, tat: u64, now: Nanos, n: u64) -> Ticks {
+        let full = if self.is_held(now) { 0 } else { self.at(now) };
+        (Ticks::from(tat) - self.cost(n)).max(full).min(Ticks::from(tat))
+    }
+
+    /// The same quota with its ticks counted from before the origin, if `tat` lies before it: a clock that was set back.
+    pub(crate) fn rebased_back(&self, tat: Ticks) -> (Self, Ticks) {
+        if tat >= 0 {
+            return (*self, tat);
+        }
+        let (mul, shift) = (Ticks::from(self.interval.mul), self.interval.shift);
+        let nanos = (tat << shift).checked_div_euclid(mul).unwrap_or(0).max(-Ticks::from(self.origin.get()));
+        let origin = u64::try_from(Ticks::from(self.origin.get()) + nanos).map_or(Nanos::ZERO, Nanos::new);
+        (Self { origin, ..*self }, (tat - ((nanos * mul) >> shift)).max(0))
     }
 
     /// The burst; everything if unlimited.
@@ -283,10 +294,12 @@ impl Left {
     }
 
     /// Starts a version at the end of a pause, unless that has come: what is left stays left until then.
-    pub(crate) fn start_at(&self, end: Nanos, interval: Interval, burst: u64) -> (Rate, Ticks) {
-        if end <= self.since() {
+    pub(crate) fn start_at(&self, end: Nanos, now: Nanos, interval: Interval, burst: u64) -> (Rate, Ticks) {
+        if end <= now {
             return self.start(interval, burst);
         }
+        // By a clock that was set back the version may count from later than the end.
+        let end = end.max(self.since());
         let (rate, tat) = Self { since: end, rest: 0, per: 1, ..*self }.start(interval, burst);
         (Rate { held: true, ..rate }, tat)
     }

@@ -54,7 +54,8 @@ impl ShaperBuilder {
     /// [`Refused::ExceedsCapacity`](crate::Refused::ExceedsCapacity).
     ///
     /// Without it: the larger of the burst and the permits per period. With a burst of 0 nothing is admitted, whatever is set
-    /// here. Values above 2^56 count as that.
+    /// here. Values above what is earned in some nine years (2^58 ticks of the word, as exact as [`Quota`] tells) count as that; under
+    /// [`Quota::UNLIMITED`] without it any n passes.
     pub fn max_n(mut self, n: u64) -> Self {
         self.settings.max_n = Some(n);
         self

@@ -52,10 +52,11 @@ impl Pace {
         self.rate.is_held(instant)
     }
 
-    /// Whether the end of the time field is so near that the origin must move before anything is granted.
+    /// Whether a version with a nearer origin must begin before anything is granted: the end of the time field is near, or a
+    /// pause has ended, which must not come back with a clock that is set back.
     #[inline]
     pub(crate) fn must_rebase(&self) -> bool {
-        self.at >= 1 << (FIELD_BITS - 1)
+        self.at >= 1 << (FIELD_BITS - 1) || (self.rate.held && !self.is_held())
     }
 
     /// The same quota with an origin near `now`, and the TAT in its ticks.

@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use super::{Guarded, Queue, deepest};
 use crate::algorithm::gcra::{self, Left, Rate, Ticks};
 use crate::cell::{Next, Version};
-use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::shaper::wakers::Wakers;
@@ -19,20 +18,20 @@ use crate::word::Word;
 impl Queue {
     /// Changes the quota. It carries permits, not time; who waits is timed anew, and ends if it asks for too much now.
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
-        let (burst, largest) = (quota.shaping_burst(), self.settings.largest(&quota));
+        let burst = quota.shaping_burst();
         self.locked(now, |guarded, wakers| {
-            self.restart(guarded, now, Some((quota, largest)), |left, Version { rate, .. }| {
+            let first = self.restart(guarded, now, Some(quota), |left, Version { rate, .. }| {
                 // What is owed for large requests is paid under the new quota, and must fit its word.
-                let span = burst.max(largest).max(left.debt(burst)).min(Quota::MAX_BURST);
-                let interval = Interval::fit(&quota, burst, span);
-                if rate.is_held(now) {
-                    left.start_at(rate.origin, interval, burst)
+                let (interval, largest) = self.settings.fit(&quota, left.debt(burst));
+                let (rate, tat) = if rate.is_held(now) {
+                    left.start_at(rate.origin, now, interval, burst)
                 } else {
                     left.start(interval, burst)
-                }
+                };
+                (rate, tat, Some(largest))
             });
-            let exceeds = |n: u64| (n > largest).then_some(Refused::ExceedsCapacity { asked: n, capacity: largest });
-            guarded.line.refuse(exceeds, wakers);
+            let capacity = self.largest(first);
+            guarded.line.refuse(|n| (n > capacity).then_some(Refused::ExceedsCapacity { asked: n, capacity }), wakers);
             self.retime(guarded, now, wakers);
         });
     }
@@ -44,7 +43,9 @@ impl Queue {
                 return;
             }
             self.restart(guarded, now, None, |left, Version { rate, max_pause, .. }| {
-                left.start_at(end.min(now.saturating_add(max_pause)), rate.interval, rate.burst())
+                let end = end.min(now.saturating_add(max_pause));
+                let (rate, tat) = left.start_at(end, now, rate.interval, rate.burst());
+                (rate, tat, None)
             });
             self.retime(guarded, now, wakers);
         });
@@ -57,32 +58,33 @@ impl Queue {
         }
         self.locked(now, |guarded, wakers| {
             // A version of its own, so that no later grant is taken for one that left the same word before.
-            self.change(guarded, None, |Version { word, rate, since, .. }| {
-                let word = word.with_time(rate.refunded(word.time(), now, n)).with_behind(false);
-                Next { quota: None, rate, word, since }
+            self.change(guarded, |Version { word, rate, since, .. }| {
+                let (rate, tat) = rate.rebased_back(rate.refunded(word.time(), now, n));
+                let word = word.with_time(gcra::first_field(tat)).with_behind(false);
+                (Next { quota: None, rate, word, since }, None)
             });
             self.retime(guarded, now, wakers);
         });
     }
 
-    /// Starts another version with what is left of this one; with another quota, its largest n too.
+    /// Starts another version with what is left of this one; with another quota, its largest n too. Returns its first word.
     fn restart(
         &self,
         guarded: &mut Guarded,
         now: Nanos,
-        quota: Option<(Quota, u64)>,
-        start: impl Fn(Left, Version) -> (Rate, Ticks),
-    ) {
-        let (quota, largest) = quota.unzip();
+        quota: Option<Quota>,
+        start: impl Fn(Left, Version) -> (Rate, Ticks, Option<u64>),
+    ) -> Word {
         let deepest_before = guarded.deepest;
-        let first = self.change(guarded, largest, |version @ Version { word, rate, since, .. }| {
+        let first = self.change(guarded, |version @ Version { word, rate, since, .. }| {
             let left = rate.left(word.time(), now, deepest_before, since);
-            let (next, tat) = start(left, version);
+            let (next, tat, largest) = start(left, version);
             let word = word.with_time(gcra::first_field(tat)).with_behind(false);
-            Next { quota, rate: next, word, since: left.since() }
+            (Next { quota, rate: next, word, since: left.since() }, largest)
         });
         // Of the word that began it: the one that stands may tell of a later grant.
         guarded.deepest = deepest(&self.cell.rate(first), self.largest(first), first.time());
+        first
     }
 
     /// After a change: grants what is due now, and wakes those whose turn has come nearer. What moved back wakes nobody; each
@@ -94,10 +96,10 @@ impl Queue {
     }
 
     /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed. Returns its first.
-    pub(super) fn change(&self, guarded: &mut Guarded, largest: Option<u64>, next: impl Fn(Version) -> Next) -> Word {
+    pub(super) fn change(&self, guarded: &mut Guarded, next: impl Fn(Version) -> (Next, Option<u64>)) -> Word {
         let (mut number, mut last, mut first) = (0, Word::default(), Word::default());
         let Ok(()) = self.cell.replace(|version| {
-            let next = next(version);
+            let (next, largest) = next(version);
             (last, first) = (version.word, next.word.with_next_version());
             number = self.change_of(last);
             let kept = &self.versions[first.version()];
@@ -106,7 +108,10 @@ impl Queue {
             kept.change.store(number.saturating_add(1), Ordering::Release);
             Ok::<_, Infallible>(next)
         });
-        guarded.changes[last.version()] = Some((number, last, first));
+        guarded.carried = match guarded.carried {
+            Some((change, granted, now)) if last.same_tat(now) => Some((change, granted, first)),
+            _ => Some((number, last, first)),
+        };
         first
     }
 }

@@ -54,17 +54,20 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The largest request under `quota`.
-    fn largest(&self, quota: &Quota) -> u64 {
+    /// The unit for `quota`, if up to `owed` permits are carried into it, and its largest request.
+    ///
+    /// The unit is chosen for the burst and not for the largest request, so that a generous `max_n` does not cost exactness; what
+    /// the word can't hold as a debt in that unit is too large.
+    fn fit(&self, quota: &Quota, owed: u64) -> (Interval, u64) {
         let burst = quota.shaping_burst();
-        let largest = if quota.is_unlimited() {
-            self.max_n.unwrap_or(u64::MAX)
-        } else if burst == 0 {
-            0
-        } else {
-            self.max_n.unwrap_or(burst.max(quota.permits()))
-        };
-        largest.min(Quota::MAX_BURST / 2)
+        if quota.is_unlimited() {
+            return (Interval::fit(quota, burst, burst), self.max_n.unwrap_or(u64::MAX));
+        }
+        let wanted = self.max_n.unwrap_or(burst.max(quota.permits()));
+        // At rate 0 nothing is exact or not, and who waits for more than the burst stays.
+        let span = if quota.permits() == 0 { burst.max(wanted) } else { burst };
+        let interval = Interval::fit(quota, burst, span.max(owed).min(Quota::MAX_BURST));
+        (interval, if burst == 0 { 0 } else { wanted.min(interval.most()) })
     }
 }
 
@@ -143,23 +146,26 @@ struct Guarded {
     line: Line,
     /// The deepest debt that the version may hold, in ticks: of its capacity, its largest n, or what was owed when it began.
     deepest: u64,
-    /// For each version: how many changes came before it, the last word of it and the first word of the next, so that the last
-    /// grant can still be told from an earlier one after the quota has changed.
-    changes: [Option<(u64, Word, Word)>; VERSIONS],
+    /// What the last grant before the last changes left: how many changes came before it, its word, and what has become of that
+    /// word through the changes. By this it can still be told from an earlier one.
+    carried: Option<(u64, Word, Word)>,
 }
 
 impl Queue {
     /// A queue that holds `initial` permits at `now` (the whole burst if `None`).
     pub(crate) fn new(quota: Quota, settings: Settings, initial: Option<u64>, max_pause: Duration, now: Nanos) -> Self {
-        let (burst, largest) = (quota.shaping_burst(), settings.largest(&quota));
-        let interval = Interval::fit(&quota, burst, burst.max(largest));
-        let (rate, tat) = match initial {
-            None => (Rate::new(interval, burst), 0),
-            Some(permits) => Left::permits(permits, now).start(interval, burst),
+        let burst = quota.shaping_burst();
+        let (interval, largest) = settings.fit(&quota, 0);
+        let (rate, tat, since) = match initial {
+            None => (Rate::new(interval, burst), 0, Nanos::ZERO),
+            Some(permits) => {
+                let (rate, tat) = Left::permits(permits, now).start(interval, burst);
+                (rate, tat, now)
+            }
         };
         let deepest = deepest(&rate, largest, 0);
         Self {
-            cell: Cell::new(quota, &rate, gcra::first_field(tat), max_pause),
+            cell: Cell::new(quota, &rate, gcra::first_field(tat), since, max_pause),
             settings,
             versions: std::array::from_fn(|_| Kept::new(largest, 0)),
             weight: AtomicU64::new(0),
@@ -397,16 +403,17 @@ impl Queue {
 
     fn take_back(&self, guarded: &mut Guarded, grant: Grant, now: Nanos) {
         let (word, pace) = self.look(guarded, now);
-        let Grant { mut after, mut change, .. } = grant;
-        // Through the changes of the quota since, as long as no later grant was made before each of them.
-        while change != self.change_of(word) {
-            match guarded.changes[after.version()] {
-                Some((number, last, first)) if number == change && last.same_tat(after) => after = first,
-                _ => return,
-            }
-            change = change.saturating_add(1);
-        }
+        let unchanged = grant.change == self.change_of(word);
+        let after = match guarded.carried {
+            _ if unchanged => grant.after,
+            Some((change, granted, now)) if change == grant.change && granted.same_tat(grant.after) => now,
+            _ => return,
+        };
         if word.same_tat(after) {
+            if !unchanged {
+                // The next grant may leave this very word.
+                guarded.carried = None;
+            }
             let time = pace.without(word.time(), grant.n);
             let before = word.with_time(time).with_behind(grant.behind && pace.is_behind(time.into()));
             // If the exchange fails, a later grant was made.
@@ -516,9 +523,9 @@ impl Queue {
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, None, |Version { word, rate, since, .. }| {
+            self.change(guarded, |Version { word, rate, since, .. }| {
                 let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
-                Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }
+                (Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }, None)
             });
         }
     }
