@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestError, TestRunner};
 use tollgate::{ManualClock, TokenBucket};
 
-use crate::reference::{Answer, Exact, Kept, MAX_BURST, No, Reference, Spec, View, answer, whole};
+use crate::reference::{Answer, Exact, Kept, MAX_BURST, No, Reference, Setup, Spec, View, answer, whole};
 
 /// What is compared with the reference: the real bucket, and broken ones to show that the comparison has teeth.
 pub(crate) trait Bucket {
@@ -19,6 +19,11 @@ pub(crate) trait Bucket {
     fn available(&mut self, now: u64) -> u64;
     fn snapshot(&mut self, now: u64) -> View;
     fn set_quota(&mut self, spec: Spec, now: u64);
+    fn acquire_up_to(&mut self, n: u64, now: u64) -> u64;
+    fn refund(&mut self, n: u64, now: u64);
+    fn reset(&mut self, now: u64);
+    fn pause_until(&mut self, end: u64, now: u64);
+    fn resume(&mut self, now: u64);
 }
 
 impl Bucket for Reference {
@@ -37,14 +42,29 @@ impl Bucket for Reference {
     fn set_quota(&mut self, spec: Spec, now: u64) {
         Reference::set_quota(self, spec, now);
     }
+    fn acquire_up_to(&mut self, n: u64, now: u64) -> u64 {
+        Reference::acquire_up_to(self, n, now)
+    }
+    fn refund(&mut self, n: u64, now: u64) {
+        Reference::refund(self, n, now);
+    }
+    fn reset(&mut self, now: u64) {
+        Reference::reset(self, now);
+    }
+    fn pause_until(&mut self, end: u64, now: u64) {
+        Reference::pause_until(self, end, now);
+    }
+    fn resume(&mut self, now: u64) {
+        Reference::resume(self, now);
+    }
 }
 
 /// The real bucket, told the time with each call.
 pub(crate) struct Told(TokenBucket<ManualClock>);
 
 impl Told {
-    pub(crate) fn new(spec: Spec) -> Self {
-        Self(TokenBucket::with_clock(spec.quota(), ManualClock::new()))
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self(build(setup))
     }
 }
 
@@ -64,14 +84,29 @@ impl Bucket for Told {
     fn set_quota(&mut self, spec: Spec, now: u64) {
         self.0.set_quota_at(spec.quota(), now);
     }
+    fn acquire_up_to(&mut self, n: u64, now: u64) -> u64 {
+        self.0.acquire_up_to_at(n, now)
+    }
+    fn refund(&mut self, n: u64, now: u64) {
+        self.0.refund_at(n, now);
+    }
+    fn reset(&mut self, now: u64) {
+        self.0.reset_at(now);
+    }
+    fn pause_until(&mut self, end: u64, now: u64) {
+        self.0.pause_until_at(end, now);
+    }
+    fn resume(&mut self, now: u64) {
+        self.0.resume_at(now);
+    }
 }
 
 /// The real bucket, reading the time from its clock.
 pub(crate) struct Clocked(TokenBucket<ManualClock>);
 
 impl Clocked {
-    pub(crate) fn new(spec: Spec) -> Self {
-        Self(TokenBucket::with_clock(spec.quota(), ManualClock::new()))
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self(build(setup))
     }
 
     fn at(&self, now: u64) -> &TokenBucket<ManualClock> {
@@ -95,6 +130,33 @@ impl Bucket for Clocked {
     }
     fn set_quota(&mut self, spec: Spec, now: u64) {
         self.at(now).set_quota(spec.quota());
+    }
+    fn acquire_up_to(&mut self, n: u64, now: u64) -> u64 {
+        self.at(now).acquire_up_to(n)
+    }
+    fn refund(&mut self, n: u64, now: u64) {
+        self.at(now).refund(n);
+    }
+    fn reset(&mut self, now: u64) {
+        self.at(now).reset();
+    }
+    fn pause_until(&mut self, end: u64, now: u64) {
+        match end.checked_sub(now) {
+            Some(span) => self.at(now).pause_for(Duration::from_nanos(span)),
+            None => self.at(now).pause_until(end),
+        }
+    }
+    fn resume(&mut self, now: u64) {
+        self.at(now).resume();
+    }
+}
+
+fn build(setup: Setup) -> TokenBucket<ManualClock> {
+    let Setup { spec, initial, max_pause, built } = setup;
+    let builder = TokenBucket::builder(spec.quota()).max_pause(max_pause).clock(ManualClock::at(built));
+    match initial {
+        Some(permits) => builder.initial(permits).build(),
+        None => builder.build(),
     }
 }
 
@@ -146,12 +208,18 @@ pub(crate) enum Call {
     Available,
     Snapshot,
     SetQuota(Spec),
+    UpTo(Amount),
+    Refund(Amount),
+    Reset,
+    /// Until where such a step would lead.
+    Pause(Step),
+    Resume,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
-    pub(crate) first: Spec,
-    pub(crate) start: u64,
+    /// The calls begin at the time at which the bucket is built.
+    pub(crate) first: Setup,
     pub(crate) calls: Vec<(Step, Call)>,
 }
 
@@ -160,16 +228,36 @@ pub(crate) struct Sequence {
 enum Done {
     Try(u64, u64),
     SetQuota(Spec, u64),
+    UpTo(u64, u64),
+    Refund(u64, u64),
+    Reset(u64),
+    PauseUntil(u64, u64),
+    Resume(u64),
 }
 
-/// The grants of one quota, for the law.
+impl Done {
+    fn again(self, bucket: &mut impl Bucket) {
+        match self {
+            Self::Try(n, now) => drop(bucket.try_acquire_n(n, now)),
+            Self::SetQuota(spec, now) => bucket.set_quota(spec, now),
+            Self::UpTo(n, now) => drop(bucket.acquire_up_to(n, now)),
+            Self::Refund(n, now) => bucket.refund(n, now),
+            Self::Reset(now) => bucket.reset(now),
+            Self::PauseUntil(end, now) => bucket.pause_until(end, now),
+            Self::Resume(now) => bucket.resume(now),
+        }
+    }
+}
+
+/// The grants of one quota, for the law. Pauses change nothing in it, even if the clock goes back in them.
 struct Grants {
     burst: u64,
     /// The true interval; `None` where time gives nothing or everything.
     interval: Option<Exact>,
     is_kept: bool,
     unlimited: bool,
-    made: Vec<(u64, u64)>,
+    /// Permits, negative where they were given back, and when.
+    made: Vec<(i128, u64)>,
 }
 
 impl Grants {
@@ -179,13 +267,16 @@ impl Grants {
         Self { burst, interval, is_kept, unlimited: spec == Spec::Unlimited, made: Vec::new() }
     }
 
-    /// Adds a grant and checks the law, with the true `T`, for every run of grants that ends with it:
-    /// `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
+    /// Adds a grant and checks the law, with the true `T`, for every run that begins and ends with a grant:
+    /// `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`, where what was given back meanwhile does not count.
     fn add(&mut self, n: u64, now: u64) -> Result<(), String> {
-        self.made.push((n, now));
+        self.made.push((n.into(), now));
         let mut beyond = -i128::from(self.burst);
         for &(n, then) in self.made.iter().rev() {
-            beyond += i128::from(n);
+            beyond += n;
+            if n <= 0 {
+                continue;
+            }
             let span = i128::from(now) - i128::from(then);
             let is_lawful = match &self.interval {
                 // Where the kept interval is longer than the true one and the clock went back, a step may count for
@@ -200,10 +291,14 @@ impl Grants {
         }
         Ok(())
     }
+
+    fn give_back(&mut self, n: u64, now: u64) {
+        self.made.push((-i128::from(n), now));
+    }
 }
 
 /// Runs a sequence against both; the error says which calls led to the difference.
-pub(crate) fn compare<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence) -> Result<(), String> {
+pub(crate) fn compare<B: Bucket>(make: impl Fn(Setup) -> B, sequence: &Sequence) -> Result<(), String> {
     let mut done = Vec::new();
     follow(make, sequence, &mut done).map_err(|difference| {
         let calls: Vec<_> = done.iter().map(|call| format!("\n  {call:?}")).collect();
@@ -211,11 +306,11 @@ pub(crate) fn compare<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence) 
     })
 }
 
-fn follow<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence, done: &mut Vec<Done>) -> Result<(), String> {
-    let mut spec = sequence.first;
-    let mut bucket = make(spec);
-    let mut reference = Reference::new(spec);
-    let mut now = sequence.start;
+fn follow<B: Bucket>(make: impl Fn(Setup) -> B, sequence: &Sequence, done: &mut Vec<Done>) -> Result<(), String> {
+    let mut spec = sequence.first.spec;
+    let mut bucket = make(sequence.first);
+    let mut reference = Reference::new(sequence.first);
+    let mut now = sequence.first.built;
     let mut waited = Duration::ZERO;
     let mut grants = Grants::under(spec);
     for &(step, call) in &sequence.calls {
@@ -250,6 +345,39 @@ fn follow<B: Bucket>(make: impl Fn(Spec) -> B, sequence: &Sequence, done: &mut V
                 grants = Grants::under(spec);
                 done.push(Done::SetQuota(next, now));
             }
+            Call::UpTo(amount) => {
+                let n = asked(amount, spec, || reference.available(now));
+                let want = reference.acquire_up_to(n, now);
+                same(("up to", n, now), bucket.acquire_up_to(n, now), want)?;
+                if want > 0 {
+                    grants.add(want, now)?;
+                }
+                done.push(Done::UpTo(n, now));
+            }
+            Call::Refund(amount) => {
+                let n = asked(amount, spec, || reference.available(now));
+                bucket.refund(n, now);
+                reference.refund(n, now);
+                grants.give_back(n, now);
+                done.push(Done::Refund(n, now));
+            }
+            Call::Reset => {
+                bucket.reset(now);
+                reference.reset(now);
+                grants.made.clear();
+                done.push(Done::Reset(now));
+            }
+            Call::Pause(step) => {
+                let end = moved(step, now, spec, waited);
+                bucket.pause_until(end, now);
+                reference.pause_until(end, now);
+                done.push(Done::PauseUntil(end, now));
+            }
+            Call::Resume => {
+                bucket.resume(now);
+                reference.resume(now);
+                done.push(Done::Resume(now));
+            }
         }
     }
     same(("at last", now), bucket.snapshot(now), reference.snapshot(now))
@@ -261,8 +389,8 @@ fn same<T: PartialEq + Debug>(call: impl Debug, got: T, want: T) -> Result<(), S
 
 /// On a bucket that lived through the same calls, the wait told is long enough and one nanosecond less is not.
 fn exact_wait<B: Bucket>(
-    make: impl Fn(Spec) -> B,
-    first: Spec,
+    make: impl Fn(Setup) -> B,
+    first: Setup,
     done: &[Done],
     n: u64,
     now: u64,
@@ -272,10 +400,7 @@ fn exact_wait<B: Bucket>(
     let Some(then) = u64::try_from(wait.as_nanos()).ok().and_then(|wait| now.checked_add(wait)) else { return Ok(()) };
     let mut bucket = make(first);
     for &call in done {
-        match call {
-            Done::Try(n, now) => drop(bucket.try_acquire_n(n, now)),
-            Done::SetQuota(spec, now) => bucket.set_quota(spec, now),
-        }
+        call.again(&mut bucket);
     }
     let early = bucket.try_acquire_n(n, then - 1);
     if early.is_ok() {
@@ -361,7 +486,7 @@ fn spec() -> impl Strategy<Value = Spec> {
         4 => (1..1_000_u64, period()),
         4 => odd_rate(),
         3 => (of_any_size(), period()),
-        1 => period().prop_map(|period| (0, period)),
+        2 => period().prop_map(|period| (0, period)),
     ];
     let with_burst = rate.prop_flat_map(|(permits, period)| {
         let burst = prop_oneof![
@@ -406,28 +531,44 @@ fn amount() -> impl Strategy<Value = Amount> {
 
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
-        8 => amount().prop_map(Call::Try),
+        12 => amount().prop_map(Call::Try),
+        2 => amount().prop_map(Call::UpTo),
         1 => amount().prop_map(Call::Peek),
         1 => Just(Call::Available),
-        1 => Just(Call::Snapshot),
-        1 => spec().prop_map(Call::SetQuota),
+        2 => Just(Call::Snapshot),
+        3 => spec().prop_map(Call::SetQuota),
+        2 => amount().prop_map(Call::Refund),
+        1 => Just(Call::Reset),
+        3 => step().prop_map(Call::Pause),
+        1 => Just(Call::Resume),
     ]
 }
 
-fn sequence() -> impl Strategy<Value = Sequence> {
+fn setup() -> impl Strategy<Value = Setup> {
     let unix_time = 1_700_000_000_000_000_000;
-    let start =
+    let built =
         prop_oneof![Just(0), Just(unix_time), of_any_size(), of_any_size().prop_map(|before| u64::MAX - before)];
-    (spec(), start, prop::collection::vec((step(), call()), 1..20)).prop_map(|(first, start, calls)| Sequence {
-        first,
-        start,
-        calls,
+    let initial = prop_oneof![3 => Just(None), 1 => of_any_size().prop_map(Some)];
+    let max_pause = prop_oneof![
+        3 => Just(Duration::MAX),
+        1 => of_any_size().prop_map(Duration::from_nanos),
+        1 => of_any_size().prop_map(Duration::from_secs),
+    ];
+    (spec(), initial, max_pause, built).prop_map(|(spec, initial, max_pause, built)| Setup {
+        spec,
+        initial,
+        max_pause,
+        built,
     })
+}
+
+fn sequence() -> impl Strategy<Value = Sequence> {
+    (setup(), prop::collection::vec((step(), call()), 1..20)).prop_map(|(first, calls)| Sequence { first, calls })
 }
 
 /// Compares a bucket with the reference over many sequences. The error tells of one that parts them, made as short as
 /// `shrinks` steps allow.
-pub(crate) fn search<B: Bucket>(make: impl Fn(Spec) -> B + Copy, cases: u32, shrinks: u32) -> Result<(), Difference> {
+pub(crate) fn search<B: Bucket>(make: impl Fn(Setup) -> B + Copy, cases: u32, shrinks: u32) -> Result<(), Difference> {
     let config =
         ProptestConfig { cases, max_shrink_iters: shrinks, failure_persistence: None, ..ProptestConfig::default() };
     let found =

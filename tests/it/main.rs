@@ -7,8 +7,10 @@ use tollgate::{ManualClock, Quota, TokenBucket};
 
 mod bucket_changes;
 mod bucket_clock;
+mod bucket_control;
 mod bucket_extremes;
 mod bucket_flaws;
+mod bucket_pauses;
 mod bucket_rates;
 mod bucket_refusals;
 mod bucket_threads;

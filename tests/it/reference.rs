@@ -3,6 +3,8 @@
 //! It is written from the law and shares nothing with the crate but the names of its questions and answers. A permit comes
 //! back every interval `T`; the state is the time `tat` at which the bucket would be full again. A request for `n` at `now`
 //! is granted if `max(tat, now) + n*T <= now + burst*T`, and the left side is the new `tat`.
+//!
+//! A pause is a bucket that begins at the end of the pause with what was left at its start, and admits nothing before.
 
 use std::cmp::{max, min};
 use std::time::Duration;
@@ -26,12 +28,13 @@ pub(crate) enum No {
     TooSoon { asked: u64, remaining: u64, retry_after: Duration },
     ExceedsCapacity { asked: u64, capacity: u64 },
     Never { asked: u64, remaining: u64 },
+    Paused { asked: u64, retry_after: Duration },
 }
 
 impl No {
     pub(crate) fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::TooSoon { retry_after, .. } => Some(retry_after),
+            Self::TooSoon { retry_after, .. } | Self::Paused { retry_after, .. } => Some(retry_after),
             Self::ExceedsCapacity { .. } | Self::Never { .. } => None,
         }
     }
@@ -43,6 +46,7 @@ pub(crate) fn answer(given: Result<(), Refused>) -> Answer {
         Refused::TooSoon { asked, remaining, retry_after, .. } => No::TooSoon { asked, remaining, retry_after },
         Refused::ExceedsCapacity { asked, capacity, .. } => No::ExceedsCapacity { asked, capacity },
         Refused::Never { asked, remaining, .. } => No::Never { asked, remaining },
+        Refused::Paused { asked, retry_after, .. } => No::Paused { asked, retry_after },
         other => panic!("a bucket never answers {other:?}"),
     })
 }
@@ -158,13 +162,34 @@ impl Kept {
     }
 }
 
-/// What a limiter remembers, by kind of quota. Each kind remembers the time from which the quota counts.
+/// How a bucket is built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) spec: Spec,
+    /// The permits there at first; the burst if `None`.
+    pub(crate) initial: Option<u64>,
+    pub(crate) max_pause: Duration,
+    /// What the clock says then.
+    pub(crate) built: u64,
+}
+
+/// Into how many parts a permit is split where the rate is 0 and no time tells the unit: as many as the ticks that it cost
+/// in the quota before, or as many as a word has room for.
+fn parts_at_rate_zero(before: &BigInt, burst: u64) -> BigInt {
+    min(before, &most_parts(burst)).clone()
+}
+
+fn most_parts(burst: u64) -> BigInt {
+    (BigInt::one() << ROOM_BITS) / burst.max(1)
+}
+
+/// What a limiter remembers, by kind of quota.
 #[derive(Clone, Debug)]
 enum State {
     /// Grants everything.
-    Unlimited { since: Exact },
-    /// Rate 0: what is left, in whole permits, is all there will be.
-    Fixed { left: Exact, since: Exact },
+    Unlimited,
+    /// Rate 0: what is left, in so many parts of a permit, is all there will be.
+    Fixed { left: Exact, parts: BigInt },
     /// Full again at `tat`.
     Refilled(Refilled),
 }
@@ -178,11 +203,26 @@ struct Refilled {
     tat: Exact,
 }
 
+/// What goes from one quota, or one side of a pause, to the next.
+struct Carried {
+    /// The instant from which the next one counts.
+    from: Exact,
+    left: Exact,
+    /// The ticks that a permit cost.
+    ticks: BigInt,
+}
+
 /// The sequential token bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
+    spec: Spec,
     burst: u64,
+    max_pause: Duration,
     state: State,
+    /// The instant from which the quota, or the pause, counts.
+    since: Exact,
+    /// The end of the last pause, until a grant after it shows that it is over.
+    pause: Option<Exact>,
 }
 
 /// What a snapshot says, in a form of our own.
@@ -195,19 +235,38 @@ pub(crate) struct View {
 }
 
 impl Reference {
-    /// A full bucket.
-    pub(crate) fn new(spec: Spec) -> Self {
-        Self::starting(spec, &Exact::zero(), &whole(spec.burst()))
+    pub(crate) fn new(setup: Setup) -> Self {
+        let Setup { spec, initial, max_pause, built } = setup;
+        let burst = spec.burst();
+        let mut new = Self { spec, burst, max_pause, state: State::Unlimited, since: Exact::zero(), pause: None };
+        let start = match initial {
+            Some(permits) => Carried { from: whole(built), left: whole(permits), ticks: BigInt::one() },
+            None => Carried { from: Exact::zero(), left: whole(burst), ticks: most_parts(burst) },
+        };
+        new.begin(spec, &start, None);
+        new
     }
 
-    /// A bucket in which `left` permits are left at `from`.
-    pub(crate) fn starting(spec: Spec, from: &Exact, left: &Exact) -> Self {
+    /// Begins a quota with what the one before it left, at the end of the pause if there is one.
+    fn begin(&mut self, spec: Spec, carried: &Carried, pause: Option<Exact>) {
+        let last = whole(u64::MAX);
         let burst = spec.burst();
+        self.spec = spec;
+        self.burst = burst;
+        // A start that was rounded up may lie beyond the last instant there is.
+        self.since = min(carried.from.ceil(), last.clone());
+        // Where the clock was set back to before that, a pause lasts until then at least.
+        self.pause = pause.map(|end| max(end, self.since.clone()));
+        let from = self.pause.clone().unwrap_or_else(|| min(carried.from.clone(), last));
         let full = whole(burst);
-        let left = min(left, &full);
-        let state = match (spec, spec.interval()) {
-            (Spec::Unlimited, _) => State::Unlimited { since: from.ceil() },
-            (_, None) => State::Fixed { left: left.floor(), since: from.ceil() },
+        let left = min(&carried.left, &full);
+        self.state = match (spec, spec.interval()) {
+            (Spec::Unlimited, _) => State::Unlimited,
+            (_, None) => {
+                let parts = parts_at_rate_zero(&carried.ticks, burst);
+                let in_parts = Exact::from_integer(parts.clone());
+                State::Fixed { left: (left * &in_parts).floor() / in_parts, parts }
+            }
             (_, Some(interval)) => {
                 let kept = Kept::of(&interval, burst);
                 let origin = from.floor();
@@ -216,7 +275,26 @@ impl Reference {
                 State::Refilled(Refilled { burst, kept, origin, tat })
             }
         };
-        Self { burst, state }
+    }
+
+    /// What is left at `now`, and from when the next quota counts.
+    fn carried(&self, now: u64) -> Carried {
+        // Where no time was counted, not from before the time at which that began: a clock that steps back would mint permits.
+        let uncounted = max(&self.since, &whole(now)).clone();
+        match &self.state {
+            State::Unlimited => Carried { from: uncounted, left: Exact::zero(), ticks: BigInt::one() },
+            State::Fixed { left, parts } => Carried { from: uncounted, left: left.clone(), ticks: parts.clone() },
+            State::Refilled(bucket) => {
+                let ticks = (&bucket.kept.interval / &bucket.kept.unit).to_integer();
+                if self.is_paused(now) {
+                    return Carried { from: uncounted, left: self.left(now), ticks };
+                }
+                // Nor from before the time at which the bucket was empty.
+                let empty = &bucket.tat - bucket.kept.cost(bucket.burst);
+                let left = bucket.left(max(&empty, &bucket.read(now)));
+                Carried { from: max(empty, whole(now)), left, ticks }
+            }
+        }
     }
 
     pub(crate) fn try_acquire_n(&mut self, n: u64, now: u64) -> Answer {
@@ -226,16 +304,23 @@ impl Reference {
             return Ok(());
         }
         match &mut self.state {
-            State::Unlimited { .. } => {}
+            State::Unlimited => {}
             State::Fixed { left, .. } => *left -= whole(n),
             State::Refilled(bucket) => bucket.tat = max(&bucket.tat, &bucket.start(now)) + bucket.kept.cost(n),
         }
+        // It was not refused, so the pause is over. A clock that is set back afterwards finds none.
+        self.pause = None;
         Ok(())
     }
 
+    pub(crate) fn acquire_up_to(&mut self, n: u64, now: u64) -> u64 {
+        let n = n.min(self.available(now));
+        self.try_acquire_n(n, now).expect("as many as are there");
+        n
+    }
+
     pub(crate) fn peek(&self, n: u64, now: u64) -> Answer {
-        let unlimited = matches!(self.state, State::Unlimited { .. });
-        if n == 0 || unlimited {
+        if n == 0 {
             return Ok(());
         }
         if n > self.burst {
@@ -243,6 +328,7 @@ impl Reference {
         }
         match self.wait(n, now) {
             Some(wait) if wait.is_zero() => Ok(()),
+            Some(retry_after) if self.is_paused(now) => Err(No::Paused { asked: n, retry_after }),
             Some(retry_after) => Err(No::TooSoon { asked: n, remaining: self.available(now), retry_after }),
             None => Err(No::Never { asked: n, remaining: self.available(now) }),
         }
@@ -251,7 +337,8 @@ impl Reference {
     /// The whole permits there at `now`.
     pub(crate) fn available(&self, now: u64) -> u64 {
         match &self.state {
-            State::Unlimited { .. } => u64::MAX,
+            _ if self.is_paused(now) => 0,
+            State::Unlimited => u64::MAX,
             State::Fixed { left, .. } => permits(left),
             State::Refilled(bucket) => permits(&bucket.left(&bucket.read(now))),
         }
@@ -260,47 +347,118 @@ impl Reference {
     pub(crate) fn snapshot(&self, now: u64) -> View {
         let retry_after = if self.burst == 0 { None } else { self.wait(1, now) };
         let reset_after = match &self.state {
-            State::Unlimited { .. } => Some(Duration::ZERO),
-            State::Fixed { left, .. } => (*left == whole(self.burst)).then_some(Duration::ZERO),
-            State::Refilled(bucket) => Some(duration(&(&bucket.tat - whole(now)))),
+            State::Unlimited => Some(self.until(&Exact::zero(), now)),
+            State::Fixed { left, .. } => (*left == whole(self.burst)).then(|| self.until(&Exact::zero(), now)),
+            State::Refilled(bucket) => Some(self.until(&bucket.tat, now)),
         };
         View { limit: self.burst, remaining: self.available(now), retry_after, reset_after }
     }
 
-    /// Carries permits, not time, over to the new quota.
-    pub(crate) fn set_quota(&mut self, spec: Spec, now: u64) {
-        let (read, now) = (now, whole(now));
-        let (from, left) = match &self.state {
-            State::Unlimited { since } => (max(since, &now).clone(), Exact::zero()),
-            State::Fixed { left, since } => (max(since, &now).clone(), left.clone()),
+    /// Gives permits back, up to a full bucket at `now`, or at the end of the pause.
+    pub(crate) fn refund(&mut self, n: u64, now: u64) {
+        let paused = self.pause.clone().filter(|end| *end > whole(now));
+        match &mut self.state {
+            State::Unlimited => {}
+            State::Fixed { left, .. } => *left = min(&*left + whole(n), whole(self.burst)),
             State::Refilled(bucket) => {
-                // Never from before the time at which the bucket was empty: a clock that steps back would mint permits.
-                let empty = &bucket.tat - bucket.kept.cost(bucket.burst);
-                (max(&empty, &now).clone(), bucket.left(max(&empty, &bucket.read(read))))
+                let full = paused.unwrap_or_else(|| bucket.read(now));
+                let less = max(&bucket.tat - bucket.kept.cost(n), full);
+                bucket.tat = min(less, bucket.tat.clone());
+                // By a clock that was set back it may be full before the origin, but not before the first instant there is.
+                bucket.origin = min(bucket.origin.clone(), max(bucket.tat.floor(), Exact::zero()));
+                bucket.tat = max(bucket.tat.clone(), bucket.origin.clone());
             }
-        };
-        // A start that was rounded up may lie beyond the last instant there is.
-        *self = Self::starting(spec, &min(from, whole(u64::MAX)), &left);
+        }
     }
 
-    /// The permits left at `now`, fraction included; negative if a clock that stepped back makes it so.
+    pub(crate) fn reset(&mut self, now: u64) {
+        self.refund(u64::MAX, now);
+    }
+
+    /// Carries permits, not time, over to the new quota.
+    pub(crate) fn set_quota(&mut self, spec: Spec, now: u64) {
+        let pause = self.pause.clone().filter(|end| *end > whole(now));
+        self.begin(spec, &self.carried(now), pause);
+    }
+
+    pub(crate) fn pause_until(&mut self, end: u64, now: u64) {
+        if end <= now && !self.is_paused(now) {
+            return;
+        }
+        let longest = u64::try_from(self.max_pause.as_nanos()).unwrap_or(u64::MAX);
+        let end = end.min(now.saturating_add(longest));
+        self.begin(self.spec, &self.carried(now), (end > now).then(|| whole(end)));
+    }
+
+    pub(crate) fn resume(&mut self, now: u64) {
+        self.pause_until(now, now);
+    }
+
+    pub(crate) fn is_paused(&self, now: u64) -> bool {
+        self.pause_end(now).is_some()
+    }
+
+    /// The end of the pause that lasts at `now`.
+    pub(crate) fn pause_end(&self, now: u64) -> Option<u64> {
+        let end = self.pause.as_ref()?.to_integer().to_u64().expect("a time");
+        (end > now).then_some(end)
+    }
+
+    /// The permits left at `now`, or at the end of the pause, fraction included; negative if a clock that stepped back makes
+    /// it so.
     pub(crate) fn left(&self, now: u64) -> Exact {
         match &self.state {
-            State::Unlimited { .. } => Exact::zero(),
+            State::Unlimited => Exact::zero(),
             State::Fixed { left, .. } => left.clone(),
-            State::Refilled(bucket) => bucket.left(&bucket.read(now)),
+            State::Refilled(bucket) => bucket.left(&self.pause_end(now).map_or_else(|| bucket.read(now), whole)),
         }
     }
 
     /// The whole nanoseconds from `now` to the first time at which `n` would be granted; `None` if there is no such time.
     fn wait(&self, n: u64, now: u64) -> Option<Duration> {
-        match &self.state {
-            State::Unlimited { .. } => Some(Duration::ZERO),
-            State::Fixed { left, .. } => (*left >= whole(n)).then_some(Duration::ZERO),
-            State::Refilled(bucket) => {
-                let earliest = &bucket.tat + bucket.kept.cost(n) - bucket.kept.cost(bucket.burst);
-                Some(duration(&(earliest - whole(now))))
-            }
+        let earliest = match &self.state {
+            State::Unlimited => Exact::zero(),
+            State::Fixed { left, .. } if *left < whole(n) => return None,
+            State::Fixed { .. } => Exact::zero(),
+            State::Refilled(bucket) => &bucket.tat + bucket.kept.cost(n) - bucket.kept.cost(bucket.burst),
+        };
+        Some(self.until(&earliest, now))
+    }
+
+    /// The time from `now` to `then`, and to the end of the pause.
+    fn until(&self, then: &Exact, now: u64) -> Duration {
+        let end = self.pause.clone().unwrap_or_else(Exact::zero);
+        duration(&(max(then, &end) - whole(now)))
+    }
+}
+
+/// What broken buckets do.
+impl Reference {
+    /// Puts `left` permits, counted from `from`, in place of whatever was there.
+    pub(crate) fn restart(&mut self, spec: Spec, from: &Exact, left: &Exact) {
+        let ticks = most_parts(spec.burst());
+        self.begin(spec, &Carried { from: from.clone(), left: left.clone(), ticks }, None);
+    }
+
+    /// Admits nothing before `end` and changes nothing else.
+    pub(crate) fn hold(&mut self, end: u64) {
+        self.pause = Some(whole(end));
+    }
+
+    /// Takes what is left, now or at the end of the pause.
+    pub(crate) fn empty(&mut self, now: u64) {
+        let left = self.left(now);
+        match &mut self.state {
+            State::Unlimited => {}
+            State::Fixed { left, .. } => *left = Exact::zero(),
+            State::Refilled(bucket) => bucket.tat += left * &bucket.kept.interval,
+        }
+    }
+
+    /// Throws away what is no whole permit, at rate 0.
+    pub(crate) fn cut_fraction(&mut self) {
+        if let State::Fixed { left, .. } = &mut self.state {
+            *left = left.floor();
         }
     }
 }
