@@ -31,6 +31,8 @@ mod shaper_refund;
 mod shaper_runtimes;
 mod shaper_threads;
 mod shaper_types;
+#[cfg(feature = "tokio")]
+mod simulation;
 mod tasks;
 
 const MILLISECOND: Duration = Duration::from_millis(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::{Nanos, Quota, Refused};
 
 /// A quota whose interval is a whole number of nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) interval: i128,
     pub(crate) burst: i128,
