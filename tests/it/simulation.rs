@@ -124,7 +124,7 @@ struct World {
     shaper: Arc<Shaper>,
     max_n: Option<u64>,
     start: Nanos,
-    close_once_in: u64,
+    size: u64,
     trace: Mutex<Vec<Event>>,
     /// Tasks that somebody may abort.
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -231,10 +231,12 @@ async fn live(world: Arc<World>, who: usize, setup: Setup, mut random: Random) {
                 world.note(Call::TakeUpTo { who, n, taken: permit.permits() });
                 None
             }
-            _ => {
+            // So seldom where many are, that something comes of the line between two changes.
+            _ if random.below(world.size) < 30 => {
                 disturb(&world, &mut random);
                 None
             }
+            _ => Noted::new(&world, who, n, None).await.ok(),
         };
         if let Some(permit) = permit.filter(|permit| permit.permits() > 0 && random.once_in(4)) {
             sleep(ms(random.pick(&[0, 0, 1, 30]))).await;
@@ -293,8 +295,7 @@ fn disturb(world: &World, random: &mut Random) {
                 tasks[random.index(tasks.len())].abort();
             }
         }
-        // Once in a few worlds, however many tasks each has.
-        10 if random.once_in(world.close_once_in) => {
+        10 if random.once_in(8) => {
             shaper.close();
             world.note(Call::Close);
         }
@@ -315,12 +316,12 @@ fn run(seed: u64, tasks: usize) -> (Setup, Vec<Event>) {
         let builder = Shaper::builder(quota).queue(setup.places).catch_up(setup.catch_up);
         let shaper = Arc::new(setup.max_n.into_iter().fold(builder, |builder, n| builder.max_n(n)).build());
         let start = shaper.now();
-        let close_once_in = u64::try_from(tasks).expect("fits") / 5;
+        let size = u64::try_from(tasks).expect("fits");
         let world = Arc::new(World {
             shaper,
             max_n: setup.max_n,
             start,
-            close_once_in,
+            size,
             trace: Mutex::default(),
             tasks: Mutex::default(),
         });
