@@ -339,7 +339,8 @@ fn run(seed: u64, tasks: usize) -> (Setup, Vec<Event>) {
         };
         let ended = timeout(HOUR, everybody).await;
         assert!(ended.is_ok(), "{} in line for ever", world.shaper.waiting());
-        for task in std::mem::take(&mut *world.tasks.lock().unwrap()) {
+        let tasks = std::mem::take(&mut *world.tasks.lock().unwrap());
+        for task in tasks {
             let ended = task.await;
             assert!(ended.is_ok() || ended.is_err_and(|error| error.is_cancelled()), "a task has panicked");
         }
