@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{Nanos, Quota, Refused, Shaper};
+use tollgate::{ManualClock, Nanos, Quota, Refused, Shaper};
 
 use crate::tasks::{Crowd, Task, assert_law, by_hand, by_hand_with};
 use crate::{HOUR, MILLISECOND, NANOSECOND, SECOND, YEAR, quota};
@@ -615,6 +615,42 @@ fn pauses_set_and_ended_while_the_clock_is_back_give_nothing_extra() {
         shaper.resume();
         clock.set(1000 * SECOND);
         assert_eq!(pass(&shaper), 0);
+    }
+}
+
+/// A pause whose end has come lasts again while the clock stands before it. What left after that end counts all the same.
+#[test]
+fn a_pause_that_lasts_again_since_the_clock_is_back_can_be_ended_without_a_gain() {
+    type End = fn(&Shaper);
+    let ends: [End; 3] = [
+        Shaper::resume,
+        |shaper| shaper.pause_for(SECOND),
+        |shaper| {
+            shaper.set_quota(shaper.quota());
+            shaper.resume();
+        },
+    ];
+    for end in ends {
+        for burst in [1, 3] {
+            for later in 0..5 {
+                let rate = quota(1, SECOND, burst);
+                let (clock, shaper) = by_hand(rate);
+                let mut trace = Vec::new();
+                let mut take = |clock: &ManualClock| {
+                    trace.extend((0..pass(&shaper)).map(|_| (clock.now(), 1)));
+                };
+                shaper.pause_until(10 * SECOND);
+                for second in 0..=later {
+                    clock.set(Nanos::from_secs(10 + second));
+                    take(&clock);
+                }
+                clock.set(5 * SECOND);
+                end(&shaper);
+                clock.set(Nanos::from_secs(10 + later));
+                take(&clock);
+                assert_law(&trace, rate, burst, Duration::ZERO);
+            }
+        }
     }
 }
 

@@ -405,6 +405,25 @@ fn a_permit_held_through_many_changes_is_not_taken_for_a_later_one() {
 }
 
 #[test]
+fn the_last_permit_comes_back_after_any_number_of_changes() {
+    type Change = fn(&Shaper);
+    let changes: [Change; 3] =
+        [|shaper| shaper.set_quota(shaper.quota()), |shaper| shaper.refund(1), |shaper| shaper.pause_for(NANOSECOND)];
+    for (kind, change) in changes.into_iter().enumerate() {
+        for times in 0..40 {
+            let (_clock, shaper) = by_hand_with(Quota::per_second(1), |builder| builder.max_n(100));
+            let permit = shaper.try_acquire_n(100).unwrap();
+            for _ in 0..times {
+                change(&shaper);
+            }
+            permit.give_back();
+            shaper.resume();
+            assert!(shaper.try_acquire().is_ok(), "after {times} changes of kind {kind}");
+        }
+    }
+}
+
+#[test]
 fn a_permit_given_back_and_refunded_is_not_there_twice() {
     // Burst 1: the bucket holds no more than one, whatever is given back.
     for refund_first in [false, true] {
