@@ -14,8 +14,8 @@ use crate::time::Nanos;
 ///
 /// It starts full, refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
 ///
-/// The law holds exactly, for any interleaving of threads and any times that they give: for grants in the order in which
-/// they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
+/// The law holds exactly, with T as it is kept, for any interleaving of threads and any times that they give: for grants in
+/// the order in which they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
 pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
 
 /// The leaky bucket as a meter: it leaks at the rate, each permit adds one, and what would overflow the burst is refused.
@@ -36,9 +36,9 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 /// - A request of n is admitted whole or not at all. A refused one changes nothing. n = 0 is always admitted, and free.
 /// - A clock that stands still or goes back admits nothing extra and loses nothing.
 /// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
-/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. Two exceptions take the lock of
-///   `set_quota`: the call that carries the word past the end of its time field (at the earliest after a second for the finest
-///   rates, after nine years for rates whose interval is whole nanoseconds), and the first grant after a pause.
+/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The one exception: the call
+///   that carries the word past the end of its time field (at the earliest after a second for the finest rates, after nine
+///   years for rates whose interval is whole nanoseconds) takes the lock of `set_quota`.
 ///
 /// # Cost
 ///
@@ -312,7 +312,8 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     /// - Setting the same quota again changes nothing.
     /// - Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts empty.
     /// - A pause goes on.
-    /// - The new arrival time is rounded up to the unit of the new quota (a fraction of a nanosecond, as a rule), once.
+    /// - The new arrival time is rounded up to the unit of the new quota (a fraction of a nanosecond, as a rule), once. Where a unit
+    ///   is longer than a nanosecond (see [`Quota::rate_loss_ppb`]), each change may lose a part of one.
     ///
     /// Decisions under way are by the old quota or by the new one, never by a mixture. Setters wait for each other; nobody
     /// else waits for them.
@@ -369,7 +370,7 @@ impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
 /// clock.advance(std::time::Duration::from_millis(300));
 /// assert_eq!(bucket.available(), 3);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub struct LimiterBuilder<A, C = DefaultClock> {
     quota: Quota,

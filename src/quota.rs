@@ -139,11 +139,11 @@ impl Quota {
     /// Tells by how many parts per billion, at most, the rate that a [`TokenBucket`](crate::TokenBucket) keeps is lower
     /// than the one asked for. 0 means that it is exact.
     ///
-    /// It is exact while T = num/den ns, in lowest terms, has den up to 576,460,752 (every whole number of permits per
-    /// second up to that, and many above it), and burst * T stays below 9.1 years. Beyond,
-    /// T is rounded up to the finest power of two of a nanosecond that fits: by less than one such unit, or two where the
-    /// unit is longer than a nanosecond and the burst above 1 (times are then read in whole units as well). Rates above
-    /// 2^29 permits per nanosecond count as that.
+    /// With T = num/den ns in lowest terms it is exact while den is at most 576,460,752 and burst * num at most 2^58: for whole
+    /// nanoseconds that is a burst worth 9.1 years, for 2,004 per second (den 501) one worth 6.6 days. Beyond, T is rounded up
+    /// to the finest power of two of a nanosecond that fits: by less than one such unit, or two where the unit is longer than
+    /// a nanosecond and the burst above 1 (times are then read in whole units as well). Rates above 2^29 permits per
+    /// nanosecond count as that.
     ///
     /// ```
     /// # use tollgate::Quota;

@@ -24,10 +24,11 @@ const _: () = assert!(VERSION_SHIFT + VERSION_BITS == u64::BITS);
 ///
 /// - `version`: the quota under which the word was written, as an index into the ring of sets in [`Cell`](crate::cell::Cell).
 /// - `waiting`: somebody stands in line (or the shaper is closed); only the holder of the queue's lock writes the word.
-/// - `behind`: permits left late, and the schedule has not caught up with the clock yet.
+/// - `behind`: permits left late, and the schedule has not caught up with the clock yet. In a limiter, which has no schedule:
+///   something was granted since the pause that this version tells of has ended.
 /// - `time`: the theoretical arrival time, in ticks of that quota since its origin.
 ///
-/// A limiter without a queue leaves both flags zero. The initial word is zero: version 0, and an arrival time at the origin,
+/// The initial word is zero: version 0, and an arrival time at the origin,
 /// which is a full bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word(u64);

@@ -10,6 +10,7 @@ use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
+use crate::word::Word;
 
 /// The law of [`TokenBucket`](crate::TokenBucket): in every span of length W at most `burst + rate * W` permits.
 ///
@@ -43,9 +44,9 @@ impl sealed::Algorithm for Gcra {
         }
         // The usual yes. It stands by itself so that nothing is spilled to the stack before the exchange, which would wait
         // for it.
-        let (word, rate) = self.cell.load();
+        let (word, rate) = self.load();
         if let Some(time) = rate.admit_in_64_bits(word.time(), now, n) {
-            if time != word.time() && self.cell.exchange(word, word.with_time(time)).is_ok() {
+            if time != word.time() && self.cell.exchange(word, granted(word, &rate, time)).is_ok() {
                 return Ok(());
             }
         }
@@ -65,7 +66,7 @@ impl sealed::Algorithm for Gcra {
 
     fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
         loop {
-            let (word, rate) = self.cell.load();
+            let (word, rate) = self.load();
             let n = n.min(rate.remaining(word.time(), now));
             // What is there may have been taken meanwhile; then there is less, and this looks again.
             if (n > 0 || self.cell.still(word)) && self.try_acquire(n, now).is_ok() {
@@ -76,12 +77,13 @@ impl sealed::Algorithm for Gcra {
 
     fn refund(&self, n: u64, now: Nanos) {
         loop {
-            let (word, rate) = self.cell.load();
+            let (word, rate) = self.load();
             let done = match u64::try_from(rate.refunded(word.time(), now, n)) {
                 Ok(time) if time == word.time() => self.cell.still(word),
                 Ok(time) => self.cell.exchange(word, word.with_time(time)).is_ok(),
                 Err(_) => {
                     let moved = self.cell.replace(|Version { word, rate, since, .. }| {
+                        let rate = in_force(word, rate);
                         let tat = rate.refunded(word.time(), now, n);
                         if tat >= 0 {
                             return Err(NothingToChange);
@@ -132,18 +134,14 @@ impl Gcra {
     #[inline(never)]
     fn try_acquire_slow(&self, n: u64, now: Nanos) -> Result<(), Refused> {
         loop {
-            let (word, rate) = self.cell.load();
+            let (word, rate) = self.load();
             match rate.admit(word.time(), now, n).map(gcra::field) {
-                // The first grant after a pause ends it for good.
-                Some(_) if rate.held => return self.admit_and_rebase(n, now),
-                // Unlimited costs nothing, and writes nothing.
-                Some(Some(time)) if time == word.time() => {
-                    if self.cell.still(word) {
-                        return Ok(());
-                    }
-                }
                 Some(Some(time)) => {
-                    if self.cell.exchange(word, word.with_time(time)).is_ok() {
+                    let next = granted(word, &rate, time);
+                    // Unlimited costs nothing, and writes nothing.
+                    let done =
+                        if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+                    if done {
                         return Ok(());
                     }
                 }
@@ -161,35 +159,57 @@ impl Gcra {
     #[cold]
     fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
         self.cell.replace(|Version { word, rate, since, .. }| {
+            let rate = in_force(word, rate);
             let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
-            let (rate, tat) =
-                if gcra::field(tat).is_some() { (Rate { held: false, ..rate }, tat) } else { rate.rebased(tat, now) };
-            Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
+            let (rate, tat) = rate.rebased(tat, now);
+            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
+            Ok(Next { quota: None, rate, word, since })
         })
     }
 
     /// Starts another version with what is left of this one, unless `start` sees nothing to change.
     fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version) -> Option<(Rate, Ticks)>) {
-        let changed = self.cell.replace(|version @ Version { word, rate, since, .. }| {
+        let changed = self.cell.replace(|version| {
+            let Version { word, since, .. } = version;
+            let rate = in_force(word, version.rate);
+            let version = Version { rate, ..version };
             let left = rate.left(word.time(), now, rate.capacity, since);
             let (next, tat) = start(left, version).ok_or(NothingToChange)?;
-            let word = word.with_time(gcra::first_field(tat));
+            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
             Ok(Next { quota, rate: next, word, since: left.since() })
         });
         // Nothing to change is what was asked for too.
         let (Ok(()) | Err(NothingToChange)) = changed;
     }
 
+    /// The word and the quota in force.
+    #[inline]
+    fn load(&self) -> (Word, Rate) {
+        let (word, rate) = self.cell.load();
+        (word, in_force(word, rate))
+    }
+
     /// Answers from one consistent reading, without a write.
     fn look<R>(&self, answer: impl Fn(&Rate, u64) -> R) -> R {
         loop {
-            let (word, rate) = self.cell.load();
+            let (word, rate) = self.load();
             let answer = answer(&rate, word.time());
             if self.cell.still(word) {
                 return answer;
             }
         }
     }
+}
+
+/// The quota as it counts for `word`: a pause is over for good once anything was granted after its end, so that it does not
+/// come back with a clock that is set back. The word tells in its `behind` flag, which a limiter has no other use for.
+fn in_force(word: Word, rate: Rate) -> Rate {
+    Rate { held: rate.held && !word.is_behind(), ..rate }
+}
+
+/// The word after a grant under the quota in force.
+fn granted(word: Word, rate: &Rate, time: u64) -> Word {
+    word.with_time(time).with_behind(word.is_behind() || rate.held)
 }
 
 struct NothingToChange;

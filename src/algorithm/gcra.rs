@@ -102,9 +102,10 @@ impl Rate {
     /// The usual grant as a word holds it, in machine words. `None` says nothing: it may be refused, or not fit.
     #[inline]
     pub(crate) fn admit_in_64_bits(&self, tat: u64, now: Nanos, n: u64) -> Option<u64> {
-        if self.interval.shift > 0 || self.held {
+        if self.interval.shift > 0 {
             return None;
         }
+        // During a pause, which ends at the origin, nothing is left of this.
         let since = now.get().checked_sub(self.origin.get())?;
         // A branch that is foreseen costs nothing, a multiplication on the way from the clock does.
         let at = if self.interval.mul == 1 { since } else { since.checked_mul(self.interval.mul.into())? };
@@ -183,12 +184,13 @@ impl Rate {
         Some(u64::try_from(wait / nanos_per_second).map_or(Duration::MAX, |secs| Duration::new(secs, nanos)))
     }
 
-    /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks.
+    /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks. What lies
+    /// that far in the past is 0.
     fn nanos_at(&self, tick: Ticks) -> Option<Ticks> {
         let shift = u32::from(self.interval.shift);
         // A tick is below 2^124 in size here, see the bounds; only a shift can leave the range.
         if shift > 0 && tick.unsigned_abs().leading_zeros() <= shift + 2 {
-            return None;
+            return (tick < 0).then_some(0);
         }
         let (ticks, mul) = (tick << shift, self.interval.mul);
         // In 64 bits where that will do, which is several times as fast.
@@ -334,7 +336,7 @@ pub(crate) fn field(tat: Ticks) -> Option<u64> {
     u64::try_from(tat).ok().filter(|time| *time <= FIELD_END)
 }
 
-/// The TAT of a version that begins, which lies at most one capacity and a tick beyond the origin and so in the field.
+/// The TAT of a version that begins, or of a grant whose origin is near, which lies in the field: the unit was chosen for it.
 pub(crate) fn first_field(tat: Ticks) -> u64 {
     field(tat).unwrap_or(FIELD_END)
 }

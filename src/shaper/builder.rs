@@ -53,9 +53,9 @@ impl ShaperBuilder {
     /// Sets the largest n of one request, beyond the burst too; a larger one is refused with
     /// [`Refused::ExceedsCapacity`](crate::Refused::ExceedsCapacity).
     ///
-    /// Without it: the larger of the burst and the permits per period. With a burst of 0 nothing is admitted, whatever is set
-    /// here. Values above what is earned in some nine years (2^58 ticks of the word, as exact as [`Quota`] tells) count as that; under
-    /// [`Quota::UNLIMITED`] without it any n passes.
+    /// Without it: the larger of the burst and the permits per period; no bound under [`Quota::UNLIMITED`]. With a burst of 0
+    /// nothing is admitted, whatever is set here. What would take more than some nine years to pay is too large in any case
+    /// (2^58 units of T, see [`Quota::rate_loss_ppb`]), so that a generous value costs no exactness.
     pub fn max_n(mut self, n: u64) -> Self {
         self.settings.max_n = Some(n);
         self

@@ -26,7 +26,8 @@ use queue::{Grant, Queue};
 /// `shaper.acquire().await` before each call is all that is needed in front of a fragile dependency. Share it as
 /// `Arc<Shaper>` between tasks. Building it needs no runtime; it runs no task of its own.
 ///
-/// ```
+#[cfg_attr(feature = "tokio", doc = "```")]
+#[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
 /// use std::sync::Arc;
 /// use tollgate::{Quota, Shaper};
 ///
@@ -42,6 +43,9 @@ use queue::{Grant, Queue};
 /// ```
 ///
 /// # The law
+///
+/// The leaky bucket as a queue (Turner 1986), kept as the generic cell rate algorithm in its virtual scheduling form (ITU-T
+/// I.371): instead of refusing what comes before its theoretical arrival time, it makes it wait until then.
 ///
 /// With T the emission interval (period / permits): n permits leave when min(n, burst) are there, and what is missing is
 /// paid afterwards, so that the next waits n*T. In every span of length W at most
@@ -61,7 +65,8 @@ use queue::{Grant, Queue};
 ///
 /// Strictly first come, first served, in the order of first polls; [`try_acquire`](Self::try_acquire) does not overtake
 /// those who wait, and a large request at the head is not overtaken by small ones. A waiter whose task is not polled when its
-/// turn comes takes its slot all the same, so it costs those behind it at most one interval each; nobody freezes.
+/// turn comes takes its slot all the same, so it costs those behind it an interval, and nobody freezes. (One who stands behind
+/// two or more such waiters, and behind others that gave up, may sleep until the place that he was told when he came.)
 ///
 /// # Cancel safety
 ///
@@ -71,14 +76,15 @@ use queue::{Grant, Queue};
 ///
 /// A shaper reads the clock of its timer: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
 /// and one timer thread that all such waits share. A permit is never early on that clock; it is late by the timer's grain,
-/// in a tokio runtime up to the next whole millisecond. Nothing panics without a runtime or without its timer. For
-/// deterministic tests there is [`ShaperBuilder::clock`].
+/// in a tokio runtime up to the next whole millisecond. No runtime, or one without timers, will do as well. (tokio tells of
+/// missing timers by a panic alone; it is caught, so the panic hook sees it, and where panics abort such a runtime can't be
+/// waited in.) For deterministic tests there is [`ShaperBuilder::clock`].
 ///
 /// # Cost
 ///
 /// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing. Waiting takes a short lock,
 /// two polls of the task, and a place in a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in
-/// line is due.
+/// line may be due. Changes of the quota and pauses look at everybody in line.
 pub struct Shaper {
     queue: Queue,
     timer: Timer,
@@ -109,7 +115,8 @@ impl Shaper {
     ///
     /// # Examples
     ///
-    /// ```
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
     /// # use tollgate::{Quota, Shaper};
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), tollgate::Refused> {
@@ -157,7 +164,8 @@ impl Shaper {
     ///
     /// # Examples
     ///
-    /// ```
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
     /// use std::time::Duration;
     /// use tollgate::{Quota, Refused, Shaper};
     ///
@@ -200,7 +208,8 @@ impl Shaper {
     ///
     /// # Examples
     ///
-    /// ```
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
     /// use std::sync::Arc;
     /// use tollgate::{Quota, Shaper};
     ///
@@ -276,7 +285,8 @@ impl Shaper {
     ///
     /// # Examples
     ///
-    /// ```
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
     /// # use std::time::Duration;
     /// # use tollgate::{Quota, Shaper};
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -375,6 +385,6 @@ impl Shaper {
 
 impl std::fmt::Debug for Shaper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shaper").field("quota", &self.quota()).field("waiting", &self.waiting()).finish_non_exhaustive()
+        f.debug_struct("Shaper").field("quota", &self.quota()).finish_non_exhaustive()
     }
 }

@@ -52,16 +52,23 @@ impl Pace {
         self.rate.is_held(instant)
     }
 
-    /// Whether a version with a nearer origin must begin before anything is granted: the end of the time field is near, or a
-    /// pause has ended, which must not come back with a clock that is set back.
+    /// Whether the end of the time field is so near that the origin must move before anything is granted.
     #[inline]
     pub(crate) fn must_rebase(&self) -> bool {
-        self.at >= 1 << (FIELD_BITS - 1) || (self.rate.held && !self.is_held())
+        // One less than half of the field: a start may be rounded up by a tick.
+        self.at >= (1 << (FIELD_BITS - 1)) - 1
     }
 
     /// The same quota with an origin near `now`, and the TAT in its ticks.
     pub(crate) fn rebased(&self, tat: u64) -> (Rate, Ticks) {
-        self.rate.rebased(Ticks::from(tat).max(self.floor()), self.now)
+        // No base lies as far back, see `floor`.
+        self.rate.rebased(Ticks::from(tat).max(self.at - (1 << (FIELD_BITS - 2))), self.now)
+    }
+
+    /// Whether a pause has ended and the version still tells of it.
+    #[inline]
+    pub(crate) fn is_past_a_pause(&self) -> bool {
+        self.rate.held && !self.is_held()
     }
 
     /// The tick from which a request of `n` may leave, if the TAT is `tat` when its turn comes.

@@ -5,7 +5,7 @@ use tollgate::{ManualClock, Quota, TokenBucket};
 use crate::reference::{No, answer};
 use crate::{DAY, HOUR, MILLISECOND, NANOSECOND, SECOND, bucket, quota};
 
-// O19
+// juju/ratelimit#4
 #[test]
 fn a_faster_quota_counts_from_the_change_on_and_keeps_the_part_that_has_come_in() {
     let bucket = bucket(1, 100 * SECOND, 1);
@@ -15,7 +15,7 @@ fn a_faster_quota_counts_from_the_change_on_and_keeps_the_part_that_has_come_in(
     assert_eq!(bucket.try_acquire_at(10_900 * MILLISECOND), Ok(()));
 }
 
-// O19
+// juju/ratelimit#4
 #[test]
 fn a_slower_quota_counts_from_the_change_on_and_keeps_the_part_that_has_come_in() {
     let bucket = bucket(1, SECOND, 1);
@@ -28,7 +28,7 @@ fn a_slower_quota_counts_from_the_change_on_and_keeps_the_part_that_has_come_in(
     assert_eq!(bucket.try_acquire_at(first + 100 * SECOND), Ok(()));
 }
 
-// O20 (a)
+// SGrondin/bottleneck#185
 #[test]
 fn the_same_quota_set_again_and_again_neither_stops_nor_speeds_the_refill() {
     let bucket = bucket(1, SECOND, 5);
@@ -41,7 +41,7 @@ fn the_same_quota_set_again_and_again_neither_stops_nor_speeds_the_refill() {
     assert!(bucket.try_acquire_at(SECOND).is_err());
 }
 
-// O20 (b)
+// SGrondin/bottleneck#185
 #[test]
 fn old_debt_does_not_shrink_at_a_slower_rate() {
     let bucket = bucket(100, SECOND, 10);
@@ -52,7 +52,7 @@ fn old_debt_does_not_shrink_at_a_slower_rate() {
     assert_eq!(refused, Err(No::TooSoon { asked: 6, remaining: 5, retry_after: SECOND }));
 }
 
-// O20 (c)
+// SGrondin/bottleneck#185
 #[test]
 fn a_larger_burst_is_not_filled_for_free() {
     let bucket = bucket(1, SECOND, 5);
@@ -61,7 +61,7 @@ fn a_larger_burst_is_not_filled_for_free() {
     assert_eq!(bucket.available_at(HOUR + 5 * SECOND), 10);
 }
 
-// O20 (d)
+// SGrondin/bottleneck#185
 #[test]
 fn a_smaller_burst_cuts_what_is_left() {
     let bucket = bucket(1, SECOND, 10);

@@ -8,7 +8,7 @@ use crate::{DAY, HOUR, MILLISECOND, NANOSECOND, SECOND, bucket, quota, take_when
 
 const UNIX_TIME: u64 = 1_700_000_000_000_000_000;
 
-// O02
+// golang/go#56287
 #[test]
 fn a_clock_that_steps_back_and_forth_mints_nothing() {
     let clock = ManualClock::at(1_000 * SECOND);
@@ -43,7 +43,7 @@ fn one_after_another(bucket: &TokenBucket<ManualClock>, count: usize, mut now: D
     std::iter::repeat_with(next).take(count).collect()
 }
 
-// O03
+// uber-go/ratelimit#119
 #[test]
 fn idling_saves_up_the_burst_and_no_more() {
     for idle in [2 * SECOND, 10 * SECOND, HOUR, 30 * DAY] {

@@ -7,7 +7,7 @@ use tollgate::{ManualClock, Nanos, Quota, QuotaError, TokenBucket};
 use crate::reference::{Exact, MAX_BURST, No, Spec, answer, whole};
 use crate::{NANOSECOND, SECOND, YEAR, bucket, quota};
 
-// O18
+// tokio-rs/tokio#5183
 #[test]
 fn a_wait_of_years_is_told_and_comes_true() {
     for period in [5 * YEAR, 400 * YEAR, 584 * YEAR] {
@@ -19,7 +19,7 @@ fn a_wait_of_years_is_told_and_comes_true() {
     }
 }
 
-// O18
+// tokio-rs/tokio#5183
 #[test]
 fn a_wait_beyond_the_end_of_time_is_told_and_nothing_is_admitted() {
     for period in [10_000 * YEAR, Duration::MAX] {
@@ -32,7 +32,7 @@ fn a_wait_beyond_the_end_of_time_is_told_and_nothing_is_admitted() {
     }
 }
 
-// O18
+// tokio-rs/tokio#5183
 #[test]
 fn a_wait_of_years_ends_with_a_faster_quota() {
     for period in [5 * YEAR, 400 * YEAR, 10_000 * YEAR, Duration::MAX] {

@@ -25,7 +25,7 @@ fn granted_when_polled(bucket: &TokenBucket<ManualClock>, every: Duration, end: 
     granted
 }
 
-// O01
+// bucket4j/bucket4j#51
 #[test]
 fn long_idling_fills_a_large_bucket_and_no_more() {
     let burst = 10_000_000;
@@ -43,7 +43,7 @@ fn long_idling_fills_a_large_bucket_and_no_more() {
     }
 }
 
-// O04
+// kent8192/reinhardt-web#2246
 #[test]
 fn a_part_of_an_interval_is_not_lost_at_a_grant() {
     let bucket = bucket(1, 10 * SECOND, 5);
@@ -54,7 +54,7 @@ fn a_part_of_an_interval_is_not_lost_at_a_grant() {
     assert_eq!(bucket.try_acquire_at(30 * SECOND), Ok(()));
 }
 
-// O04
+// kent8192/reinhardt-web#2246
 #[test]
 fn polling_out_of_step_with_the_interval_loses_nothing() {
     let bucket = bucket(1, 10 * SECOND, 5);
@@ -63,7 +63,7 @@ fn polling_out_of_step_with_the_interval_loses_nothing() {
     assert_eq!(granted, 700);
 }
 
-// O05
+// InterCooperative-Network/icn#2503
 #[test]
 fn slow_rates_are_not_snapped_to_a_coarser_grain() {
     let polled = |permits, period, every, end| granted_when_polled(&bucket(permits, period, 1), every, end);
@@ -73,7 +73,7 @@ fn slow_rates_are_not_snapped_to_a_coarser_grain() {
     assert_eq!(polled(1, DAY, HOUR, 30 * DAY), 31);
 }
 
-// O06
+// alibaba/Sentinel#1615
 #[test]
 fn fast_rates_are_not_rounded_to_another_interval() {
     for rate in [1_000, 1_001, 1_500, 2_000, 2_004, 5_000, 50_000, 1_000_000] {

@@ -16,7 +16,7 @@ const _: () = {
     assert!(size_of::<TokenBucket>() < 512);
 };
 
-// O10
+// upstash/ratelimit-js PR 161
 #[test]
 fn a_refused_request_takes_nothing() {
     let bucket = bucket(1, SECOND, 10);
@@ -48,7 +48,7 @@ fn a_refused_request_changes_nothing_that_can_be_observed() {
     }
 }
 
-// O11
+// benwis/tower-governor#65
 #[test]
 fn a_wait_in_whole_seconds_is_rounded_up_and_never_zero() {
     let five_per_second = bucket(5, SECOND, 1);
@@ -88,7 +88,7 @@ fn the_wait_is_exact_to_the_nanosecond() {
     }
 }
 
-// O12
+// bucket4j/bucket4j#220
 #[test]
 fn more_than_the_burst_is_refused_at_once_and_for_good() {
     let bucket = bucket(3, 2 * SECOND, 3);
@@ -98,7 +98,7 @@ fn more_than_the_burst_is_refused_at_once_and_for_good() {
     assert_eq!(bucket.try_acquire_n_at(3, 0), Ok(()));
 }
 
-// O13
+// golang/go#47221
 #[test]
 fn at_rate_zero_the_burst_passes_and_nothing_after_it() {
     let bucket = bucket(0, SECOND, 1);
@@ -112,7 +112,7 @@ fn at_rate_zero_the_burst_passes_and_nothing_after_it() {
     assert_eq!(bucket.try_acquire_at(HOUR + SECOND), Ok(()));
 }
 
-// O13
+// golang/go#47221
 #[test]
 fn unlimited_admits_any_number() {
     let bucket = TokenBucket::new(Quota::UNLIMITED);
@@ -122,7 +122,7 @@ fn unlimited_admits_any_number() {
     assert_eq!(bucket.available(), u64::MAX);
 }
 
-// O13
+// golang/go#47221
 #[test]
 fn a_request_for_nothing_is_granted_and_free() {
     for quota in [Quota::per_second(5), Quota::per_second(0).burst(5), Quota::per_second(1).burst(0), Quota::UNLIMITED]

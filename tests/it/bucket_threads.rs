@@ -32,7 +32,7 @@ fn granted(bucket: &TokenBucket<ManualClock>, tries: u64) -> u64 {
     (0..tries).map(|_| u64::from(bucket.try_acquire().is_ok())).sum()
 }
 
-// O21
+// praxis-proxy/praxis#1116
 #[test]
 fn threads_that_race_for_a_burst_get_exactly_the_burst() {
     let bucket = bucket(1, MILLISECOND, 1_000);
@@ -48,7 +48,7 @@ fn threads_that_are_granted_all_the_time_get_exactly_the_burst() {
     assert!(bucket.try_acquire().is_err());
 }
 
-// O21
+// praxis-proxy/praxis#1116
 #[test]
 fn one_refilled_permit_goes_to_exactly_one_thread() {
     let clock = ManualClock::new();

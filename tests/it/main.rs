@@ -23,14 +23,19 @@ mod shaper_deadline;
 mod shaper_edges;
 mod shaper_lateness;
 mod shaper_order;
+mod shaper_pause;
 mod shaper_polls;
 mod shaper_quota;
 mod shaper_random;
+mod shaper_rates;
 mod shaper_reference;
+mod shaper_refund;
 #[cfg(feature = "tokio")]
 mod shaper_runtimes;
 mod shaper_threads;
 mod shaper_types;
+#[cfg(feature = "tokio")]
+mod simulation;
 mod tasks;
 
 const MILLISECOND: Duration = Duration::from_millis(1);

@@ -8,7 +8,7 @@ use tollgate::Quota;
 use crate::tasks::{Crowd, Task, by_hand};
 use crate::{MILLISECOND, SECOND};
 
-// Case O15.
+// udoprog/leaky-bucket#35.
 #[test]
 fn a_head_that_is_not_polled_costs_its_own_slot_only() {
     let (clock, shaper) = by_hand(Quota::per_second(1));

@@ -9,7 +9,7 @@ use tollgate::{Quota, Refused};
 use crate::tasks::{Crowd, Task, by_hand, by_hand_with};
 use crate::{MILLISECOND, SECOND, quota};
 
-// Case O14, first part.
+// thomhurst/Kevlar#15, first part.
 #[test]
 fn the_slot_of_one_who_gave_up_goes_to_the_next() {
     let (clock, shaper) = by_hand_with(Quota::per_second(1), |builder| builder.queue(1));
@@ -24,7 +24,7 @@ fn the_slot_of_one_who_gave_up_goes_to_the_next() {
     assert!(d.leaves());
 }
 
-// Case O14, second part.
+// thomhurst/Kevlar#15, second part.
 #[test]
 fn a_thousand_who_give_up_leave_no_debt() {
     let (clock, shaper) = by_hand_with(Quota::per_second(1), |builder| builder.queue(1));
@@ -39,7 +39,7 @@ fn a_thousand_who_give_up_leave_no_debt() {
     assert!(real.leaves());
 }
 
-// Case O14, third part.
+// thomhurst/Kevlar#15, third part.
 #[test]
 fn those_behind_one_who_gave_up_move_up() {
     let (clock, shaper) = by_hand(Quota::per_second(1));
@@ -320,7 +320,7 @@ mod paused {
     use std::collections::VecDeque;
     use tollgate::Shaper;
 
-    // Case O14, all three parts on tokio's timer.
+    // thomhurst/Kevlar#15, all three parts on tokio's timer.
     #[tokio::test(start_paused = true)]
     async fn giving_up_leaves_no_debt() {
         let shaper = Arc::new(Shaper::builder(Quota::per_second(1)).queue(1).build());

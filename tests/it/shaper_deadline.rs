@@ -9,7 +9,7 @@ use tollgate::{Quota, Refused};
 use crate::tasks::{Task, by_hand, by_hand_with};
 use crate::{HOUR, MILLISECOND, NANOSECOND, SECOND};
 
-// Case O17.
+// resilience4j/resilience4j#2194.
 #[test]
 fn a_limit_shorter_than_the_wait_is_refused_on_the_first_poll() {
     let (clock, shaper) = by_hand(Quota::every(10 * SECOND).unwrap());
@@ -169,7 +169,7 @@ mod paused {
     use crate::tasks::{Record, until_waiting};
     use tollgate::Shaper;
 
-    // Case O17.
+    // resilience4j/resilience4j#2194.
     #[tokio::test(start_paused = true)]
     async fn a_limit_shorter_than_the_wait_is_refused_without_a_wait() {
         let shaper = Shaper::new(Quota::every(10 * SECOND).unwrap());

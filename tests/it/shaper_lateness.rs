@@ -254,7 +254,7 @@ mod paused {
     use crate::tasks::Record;
     use std::sync::Arc;
 
-    // Case O03.
+    // uber-go/ratelimit#119.
     #[tokio::test(start_paused = true)]
     async fn after_a_pause_of_any_length_the_pace_is_the_same() {
         for idle in [2 * SECOND, 10 * SECOND, HOUR, 30 * DAY] {
@@ -273,7 +273,7 @@ mod paused {
         }
     }
 
-    // Case O06.
+    // alibaba/Sentinel#1615.
     #[tokio::test(start_paused = true)]
     async fn five_thousand_a_second_take_their_time_though_the_timer_ticks_in_milliseconds() {
         let shaper = Shaper::new(Quota::per_second(5000));
@@ -285,7 +285,7 @@ mod paused {
         assert!((9_990..=10_010).contains(&took), "{took} ms");
     }
 
-    // Case O06, with rates around those that once were rounded.
+    // alibaba/Sentinel#1615, with rates around those that once were rounded.
     #[tokio::test(start_paused = true)]
     async fn no_rate_snaps_to_the_timers_grain() {
         for rate in [999, 1000, 1001, 1500, 2000, 2004, 20_000, 1_000_000] {

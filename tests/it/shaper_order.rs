@@ -8,7 +8,7 @@ use tollgate::{Nanos, Quota, Refused};
 use crate::tasks::{Crowd, Task, by_hand, by_hand_with};
 use crate::{MILLISECOND, NANOSECOND, SECOND, quota};
 
-// Case O16.
+// mjpieters/aiolimiter#200.
 #[test]
 fn twenty_tasks_on_a_burst_of_ten_leave_in_order() {
     let (clock, shaper) = by_hand(quota(10, 60 * SECOND, 10));
@@ -20,7 +20,7 @@ fn twenty_tasks_on_a_burst_of_ten_leave_in_order() {
     assert_eq!(crowd.granted_while(&clock, SECOND, 60), expected);
 }
 
-/// SHAPER: weights 1, 4, 1, 3, 1, 1 at T = 10 ms.
+/// weights 1, 4, 1, 3, 1, 1 at T = 10 ms.
 #[test]
 fn weights_are_paid_after_they_leave() {
     let (clock, shaper) = by_hand_with(Quota::per_second(100), |builder| builder.max_n(4));
@@ -225,7 +225,7 @@ fn without_a_limit_all_leave_at_once_and_in_order() {
 
 #[test]
 fn joined_in_one_task_all_are_served() {
-    // Case O15: three requests of 80 in one task, on 100 a second with burst 100.
+    // udoprog/leaky-bucket#35: three requests of 80 in one task, on 100 a second with burst 100.
     let (clock, shaper) = by_hand(Quota::per_second(100).burst(100));
     let start = clock.now();
     let mut joined = Task::new(async {
@@ -269,7 +269,7 @@ mod paused {
     use std::sync::Arc;
     use tollgate::Shaper;
 
-    // Case O16.
+    // mjpieters/aiolimiter#200.
     #[tokio::test(start_paused = true)]
     async fn a_thousand_leave_in_order_each_in_its_millisecond_and_woken_twice_at_most() {
         let shaper = Arc::new(Shaper::new(Quota::per_second(1000)));
@@ -291,7 +291,7 @@ mod paused {
         assert!(costs.wakes() <= 2 * 1000, "{} wakes", costs.wakes());
     }
 
-    // Case O16.
+    // mjpieters/aiolimiter#200.
     #[tokio::test(start_paused = true)]
     async fn twenty_tasks_on_a_burst_of_ten_leave_in_order() {
         let shaper = Arc::new(Shaper::new(quota(10, 60 * SECOND, 10)));
@@ -332,7 +332,7 @@ mod paused {
         assert_eq!(record.lines(), expected);
     }
 
-    // Case O15.
+    // udoprog/leaky-bucket#35.
     #[tokio::test(start_paused = true)]
     async fn joined_in_one_task_all_are_served() {
         let shaper = Shaper::new(Quota::per_second(100).burst(100));

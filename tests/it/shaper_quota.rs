@@ -7,7 +7,7 @@ use tollgate::{Quota, Refused};
 use crate::tasks::{Crowd, Task, by_hand, by_hand_with};
 use crate::{HOUR, MILLISECOND, NANOSECOND, SECOND, quota};
 
-// Case O19.
+// juju/ratelimit#4.
 #[test]
 fn a_faster_quota_reaches_those_who_wait() {
     let (clock, shaper) = by_hand(Quota::every(100 * SECOND).unwrap());
@@ -25,7 +25,7 @@ fn a_faster_quota_reaches_those_who_wait() {
     assert!(a.leaves());
 }
 
-// Case O19, reverse.
+// juju/ratelimit#4, reverse.
 #[test]
 fn a_slower_quota_reaches_those_who_wait_and_wakes_nobody() {
     let (clock, shaper) = by_hand(Quota::per_second(1));
@@ -225,7 +225,7 @@ fn what_was_granted_before_a_change_stands() {
     assert!(b.leaves());
 }
 
-// Case O20 (a).
+// SGrondin/bottleneck#185.
 #[test]
 fn the_same_settings_set_again_and_again_refill_as_ever() {
     let (clock, shaper) = by_hand(quota(1, SECOND, 5));
@@ -242,7 +242,7 @@ fn the_same_settings_set_again_and_again_refill_as_ever() {
     assert!(shaper.try_acquire().is_err());
 }
 
-// Case O20 (b).
+// SGrondin/bottleneck#185.
 #[test]
 fn a_debt_is_not_shrunk_by_converting_time() {
     let (_clock, shaper) = by_hand(quota(100, SECOND, 10));
@@ -253,7 +253,7 @@ fn a_debt_is_not_shrunk_by_converting_time() {
     assert!(shaper.try_acquire_n(5).is_ok());
 }
 
-// Case O20 (c), (d).
+// SGrondin/bottleneck#185, (d).
 #[test]
 fn another_burst_neither_adds_permits_nor_takes_those_that_fit() {
     let (clock, shaper) = by_hand(quota(1, SECOND, 5));
@@ -349,7 +349,7 @@ mod paused {
     use std::sync::Arc;
     use tollgate::Shaper;
 
-    // Case O19.
+    // juju/ratelimit#4.
     #[tokio::test(start_paused = true)]
     async fn a_faster_quota_reaches_those_who_sleep() {
         let shaper = Arc::new(Shaper::new(Quota::every(100 * SECOND).unwrap()));
@@ -364,7 +364,7 @@ mod paused {
         assert_eq!(record.lines(), [(0, 0), (1, 10_900), (2, 11_900)]);
     }
 
-    // Case O19, reverse.
+    // juju/ratelimit#4, reverse.
     #[tokio::test(start_paused = true)]
     async fn a_slower_quota_reaches_those_who_sleep() {
         let shaper = Arc::new(Shaper::new(Quota::per_second(1)));
@@ -379,7 +379,7 @@ mod paused {
         assert_eq!(record.lines(), [(0, 0), (1, 50_500), (2, 150_500)]);
     }
 
-    // Case O13.
+    // golang/go#47221.
     #[tokio::test(start_paused = true)]
     async fn at_rate_zero_the_second_stays_until_the_rate_is_set() {
         let shaper = Arc::new(Shaper::new(Quota::per_second(0)));
@@ -395,7 +395,7 @@ mod paused {
     }
 }
 
-// Case O13.
+// golang/go#47221.
 #[test]
 fn at_rate_zero_one_of_a_thousand_tries_passes() {
     let (clock, shaper) = by_hand(Quota::per_second(0));

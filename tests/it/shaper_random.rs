@@ -35,13 +35,15 @@ struct History<'a> {
     next: usize,
     /// Who asked, in order.
     asked: Vec<usize>,
-    changes: usize,
-    rates: Vec<(Quota, Rate)>,
+    /// How many changes there had been, and the rate from then on. Refunds begin one of their own.
+    rates: Vec<(usize, Quota, Rate)>,
+    pauses: usize,
+    refunds: usize,
 }
 
 impl<'a> History<'a> {
     fn step(&mut self) {
-        match self.random.below(24) {
+        match self.random.below(30) {
             0..=5 => self.come(),
             6 | 7 => self.give_up(),
             8 => self.poll_anyone(),
@@ -50,7 +52,10 @@ impl<'a> History<'a> {
             12 => self.change_quota(),
             13 => self.give_back(),
             14 => self.compare(),
-            15..=22 => {
+            15 | 16 => self.pause(),
+            17 => self.refund(),
+            18 => self.take_up_to(),
+            19..=28 => {
                 let steps = self.random.pick(&[1, 2, 8, 8, 20, 100]);
                 self.clock.advance(Duration::from_nanos(GRAIN / 4 * self.random.below(4 * steps)));
             }
@@ -96,7 +101,7 @@ impl<'a> History<'a> {
             (Poll::Pending, Outcome::Waits) => return,
             (Poll::Ready(Ok(permit)), Outcome::Granted) => self.held.push((wait.who, wait.n, permit)),
             (Poll::Ready(Err(refused)), Outcome::Refused(expected)) => {
-                let late = !first && matches!(expected, Refused::DeadlineTooSoon { .. });
+                let late = !first && matches!(expected, Refused::DeadlineTooSoon { .. } | Refused::Paused { .. });
                 let same = if late { discriminant(&refused) == discriminant(&expected) } else { refused == expected };
                 assert!(same, "{refused:?}, not {expected:?}");
             }
@@ -165,9 +170,59 @@ impl<'a> History<'a> {
         assert_eq!(self.shaper.waiting(), self.reference.waiting(self.clock.now()));
         if self.reference.set_quota(rate, self.clock.now()) {
             self.shaper.set_quota(quota);
-            self.rates.push((quota, rate));
-            self.changes += 1;
+            self.rates.push((self.reference.changes(), quota, rate));
         }
+    }
+
+    /// Begins a pause, shortens or prolongs it, or ends it.
+    fn pause(&mut self) {
+        let now = self.clock.now();
+        let span = Duration::from_nanos(GRAIN / 4 * self.random.below(150));
+        assert_eq!(self.shaper.waiting(), self.reference.waiting(now));
+        let end = match self.random.below(4) {
+            0 => {
+                self.shaper.resume();
+                now
+            }
+            1 => {
+                // Before now, too.
+                let end = now.saturating_add(span).saturating_sub(Duration::from_nanos(10 * GRAIN));
+                self.shaper.pause_until(end);
+                end
+            }
+            _ => {
+                self.shaper.pause_for(span);
+                now.saturating_add(span)
+            }
+        };
+        let before = self.reference.changes();
+        self.reference.pause_until(end, now);
+        self.pauses += self.reference.changes() - before;
+    }
+
+    fn refund(&mut self) {
+        let n = self.random.pick(&[1, 1, 2, 5, 0, 100]);
+        if self.random.once_in(8) {
+            self.shaper.reset();
+            self.reference.refund(u64::MAX, self.clock.now());
+        } else {
+            self.shaper.refund(n);
+            self.reference.refund(n, self.clock.now());
+        }
+        let &(_, quota, rate) = self.rates.last().expect("the first");
+        self.rates.push((self.reference.changes(), quota, rate));
+        self.refunds += 1;
+    }
+
+    fn take_up_to(&mut self) {
+        let n = self.random.pick(&[1, 2, 3, 9]);
+        let (who, now) = (self.next, self.clock.now());
+        self.next += 1;
+        self.asked.push(who);
+        let permit = self.shaper.acquire_up_to(n);
+        let n = self.reference.acquire_up_to(who, n, now);
+        assert_eq!(permit.permits(), n);
+        self.held.push((who, n, permit));
     }
 
     fn give_back(&mut self) {
@@ -213,11 +268,12 @@ impl<'a> History<'a> {
         let departures = self.reference.departures();
         let place = |who| self.asked.iter().position(|asked| *asked == who).expect("asked");
         assert!(departures.iter().map(|departure| place(departure.who)).is_sorted());
-        for (changes, (quota, rate)) in self.rates.iter().enumerate() {
-            let same = departures.iter().filter(|departure| departure.changes == changes);
+        for (index, &(first, quota, rate)) in self.rates.iter().enumerate() {
+            let end = self.rates.get(index + 1).map_or(usize::MAX, |next| next.0);
+            let same = departures.iter().filter(|departure| (first..end).contains(&departure.changes));
             let trace: Vec<_> = same.map(|departure| (departure.now, departure.n)).collect();
             let burst = u64::try_from(rate.burst).expect("fits");
-            assert_law(&trace, *quota, burst, Duration::from_nanos(catch_up));
+            assert_law(&trace, quota, burst, Duration::from_nanos(catch_up));
         }
     }
 }
@@ -240,41 +296,46 @@ impl Drop for Seed {
 
 #[test]
 fn every_answer_is_that_of_the_reference() {
-    let (mut departed, mut changed) = (0, 0);
+    let (mut departed, mut changed, mut paused, mut refunded) = (0, 0, 0, 0);
     for seed in 0..600 {
         let _seed = Seed(seed);
         let mut random = Random::new(seed);
         let max_n = random.pick(&[None, Some(6)]);
         let places = random.pick(&[usize::MAX, usize::MAX, 5, 0]);
         let catch_up = GRAIN * random.pick(&[0, 5, 5, 30, 1000]);
+        let longest_pause = random.pick(&[YEAR, Duration::from_nanos(20 * GRAIN)]);
         let (quota, rate) = random_rate(&mut random, max_n);
         let (clock, shaper) = by_hand_with(quota, |builder| {
-            let builder = builder.queue(places).catch_up(Duration::from_nanos(catch_up));
+            let builder = builder.queue(places).catch_up(Duration::from_nanos(catch_up)).max_pause(longest_pause);
             max_n.into_iter().fold(builder, |builder, n| builder.max_n(n))
         });
         clock.set(Nanos::new(GRAIN << 20));
         let mut history = History {
             clock: &clock,
             shaper: &shaper,
-            reference: Reference::new(rate, catch_up, places),
+            reference: Reference::new(rate, catch_up, places, longest_pause),
             random,
             max_n,
             waits: Vec::new(),
             held: Vec::new(),
             next: 0,
             asked: Vec::new(),
-            changes: 0,
-            rates: vec![(quota, rate)],
+            rates: vec![(0, quota, rate)],
+            pauses: 0,
+            refunds: 0,
         };
-        for _ in 0..400 {
+        for _ in 0..500 {
             history.step();
         }
         history.finish();
         history.check(catch_up);
         departed += history.reference.departures().len();
-        changed += history.changes;
+        changed += history.reference.changes();
+        paused += history.pauses;
+        refunded += history.refunds;
     }
-    assert!(departed > 20_000 && changed > 2_000, "{departed} departures, {changed} changes");
+    let enough = departed > 20_000 && changed - paused - refunded > 2_000 && paused > 5_000 && refunded > 5_000;
+    assert!(enough, "{departed} departures, {changed} changes, {paused} of them pauses and {refunded} refunds");
 }
 
 /// Quotas of every kind, kept exactly or not.
@@ -313,7 +374,7 @@ fn no_history_leaves_anyone_behind() {
         let mut held = Vec::new();
         for _ in 0..300 {
             let n = random.pick(&[1, 1, 2, 3, 1000, 1 << 50, u64::MAX]);
-            match random.below(12) {
+            match random.below(17) {
                 0..=2 => waits.push(Task::new(shaper.acquire_n(n))),
                 3 => waits.push(Task::new(shaper.acquire_n_within(n, HOUR * 24))),
                 4 => held.extend(shaper.try_acquire_n(n)),
@@ -322,6 +383,12 @@ fn no_history_leaves_anyone_behind() {
                 7 => held.pop().into_iter().for_each(Permit::give_back),
                 8 => drop((shaper.estimated_wait(n), shaper.waiting())),
                 9 => clock.set(random.next() >> (1 + random.below(63))),
+                10 => shaper.pause_for(random.pick(&[SECOND, HOUR, YEAR, Duration::MAX])),
+                11 => shaper.pause_until(random.next() >> random.below(64)),
+                12 => shaper.resume(),
+                13 => shaper.refund(n),
+                14 if random.once_in(4) => shaper.reset(),
+                15 => held.push(shaper.acquire_up_to(n)),
                 _ => clock.advance(random.pick(&[MILLISECOND, SECOND, HOUR, YEAR / 7])),
             }
             waits.retain_mut(|wait| match wait.poll() {
@@ -335,6 +402,7 @@ fn no_history_leaves_anyone_behind() {
         }
         // Not before any grant: the time between is not given twice.
         clock.set(Nanos::MAX.saturating_sub(HOUR));
+        shaper.resume();
         waits.retain_mut(|wait| wait.poll().is_pending());
         let wakes: Vec<_> = waits.iter().map(Task::wakes).collect();
         shaper.set_quota(Quota::UNLIMITED);
@@ -367,7 +435,11 @@ fn the_law_holds_for_any_interval_and_any_steps() {
         let mut waits: Vec<Task<Acquire<'_>>> = Vec::new();
         // Polled in their order, so the order of their answers is that of the grants.
         let mut trace = Vec::new();
+        // Pauses in every other history, in which the clock only goes forward.
+        let pauses = seed % 2 == 1;
+        let mut end = Nanos::ZERO;
         for _ in 0..500 {
+            let left = trace.len();
             match random.below(6) {
                 0 | 1 => waits.push(Task::new(shaper.acquire_n(1 + random.below(4)))),
                 2 => {
@@ -375,7 +447,16 @@ fn the_law_holds_for_any_interval_and_any_steps() {
                     trace.extend(granted.map(|permit| (clock.now(), permit.permits())));
                 }
                 3 if waits.len() > 4 => drop(waits.remove(random.index(4))),
-                4 if random.once_in(4) => {
+                4 if pauses && random.once_in(4) => {
+                    let span = Duration::from_nanos(random.below(interval * 5));
+                    shaper.pause_for(span);
+                    end = clock.now().saturating_add(span);
+                }
+                4 if pauses && random.once_in(4) => {
+                    let permits = shaper.acquire_up_to(4).permits();
+                    trace.push((clock.now(), permits));
+                }
+                4 if random.once_in(4) && !pauses => {
                     let back = Duration::from_nanos(random.below(interval * 2));
                     clock.set(clock.now().saturating_sub(back));
                 }
@@ -391,6 +472,7 @@ fn the_law_holds_for_any_interval_and_any_steps() {
                     false
                 }
             });
+            assert!(trace[left..].iter().all(|&(now, n)| n == 0 || now >= end), "in a pause until {end}: {trace:?}");
         }
         assert!(trace.len() > 20, "{}", trace.len());
         assert_law(&trace, rate, burst, catch_up);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::{Nanos, Quota, Refused};
 
 /// A quota whose interval is a whole number of nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) interval: i128,
     pub(crate) burst: i128,
@@ -35,7 +35,7 @@ pub(crate) struct Departure {
     pub(crate) who: usize,
     pub(crate) n: u64,
     pub(crate) now: Nanos,
-    /// How many changes of the quota there were before.
+    /// How many changes there were before.
     pub(crate) changes: usize,
     /// Whether the schedule was behind before.
     behind: bool,
@@ -56,10 +56,15 @@ pub(crate) struct Reference {
     /// The instant at which the bucket is full again.
     tat: i128,
     behind: bool,
-    /// The start of the current quota: it is never fuller than full then.
+    /// Where the time of the current version is counted from: it is never fuller than full then.
+    origin: i128,
+    /// When it was set.
     since: i128,
     /// What was owed then.
     owed: i128,
+    /// The end of the last pause: no slot and no base lies before it.
+    end: Option<i128>,
+    longest_pause: i128,
     line: Vec<Waiting>,
     /// Who was answered and has not looked yet.
     answers: Vec<(usize, u64, Option<Refused>)>,
@@ -75,15 +80,18 @@ fn nanos(at: Nanos) -> i128 {
 }
 
 impl Reference {
-    pub(crate) fn new(rate: Rate, catch_up: u64, places: usize) -> Self {
+    pub(crate) fn new(rate: Rate, catch_up: u64, places: usize, longest_pause: Duration) -> Self {
         Self {
             rate,
             catch_up: catch_up.into(),
             places,
             tat: 0,
             behind: false,
+            origin: 0,
             since: 0,
             owed: 0,
+            end: None,
+            longest_pause: i128::try_from(longest_pause.as_nanos()).expect("fits"),
             line: Vec::new(),
             answers: Vec::new(),
             returnable: Vec::new(),
@@ -98,6 +106,11 @@ impl Reference {
         &self.departures
     }
 
+    /// How often the quota, the pause or what was left was changed.
+    pub(crate) fn changes(&self) -> usize {
+        self.changes
+    }
+
     /// Who waits or has an answer that he has not seen.
     pub(crate) fn unanswered(&self) -> (Vec<usize>, Vec<usize>) {
         (self.line.iter().map(|waiting| waiting.who).collect(), self.answers.iter().map(|answer| answer.0).collect())
@@ -107,9 +120,22 @@ impl Reference {
         self.line.first().is_some_and(|head| self.slot(self.tat, head.n) <= nanos(now))
     }
 
-    /// n permits leave when min(n, burst) are there.
+    /// n permits leave when min(n, burst) are there, and not in a pause.
     fn slot(&self, tat: i128, n: u64) -> i128 {
-        tat - (self.rate.burst - self.rate.burst.min(n.into())) * self.rate.interval
+        self.after_pause(tat - (self.rate.burst - self.rate.burst.min(n.into())) * self.rate.interval)
+    }
+
+    fn after_pause(&self, at: i128) -> i128 {
+        self.end.map_or(at, |end| at.max(end))
+    }
+
+    /// The tick before which lateness is not made up for.
+    fn floor(&self, now: Nanos) -> i128 {
+        self.after_pause(nanos(now) - self.catch_up)
+    }
+
+    fn is_paused_at(&self, at: i128) -> bool {
+        self.end.is_some_and(|end| at < end)
     }
 
     /// The slot behind all who wait.
@@ -141,9 +167,16 @@ impl Reference {
                 continue;
             }
             // They waited, so what lies before now is lateness.
-            self.depart(who, n, self.tat.max(nanos(now) - self.catch_up), now);
+            self.depart(who, n, self.tat.max(self.floor(now)), now);
             self.behind = self.tat <= nanos(now);
             self.answers.push((who, n, None));
+        }
+        if self.end.is_some_and(|end| end <= nanos(now)) {
+            // It is over for good, even if the clock is set back.
+            self.end = None;
+            let behind = self.behind;
+            self.change();
+            self.behind = behind;
         }
     }
 
@@ -163,7 +196,7 @@ impl Reference {
         if !self.line.is_empty() || self.slot(self.tat, n) > at {
             return None;
         }
-        let late = self.behind && at - self.tat <= self.catch_up;
+        let late = self.behind && self.tat >= self.floor(now);
         let base = if self.tat > at || late { self.tat } else { at };
         self.depart(who, n, base, now);
         self.behind = late && self.tat <= at;
@@ -174,13 +207,31 @@ impl Reference {
         if let Some(outcome) = self.pass(who, n, now) {
             return outcome;
         }
-        let left = self.rate.burst * self.rate.interval - (self.tat - nanos(now)).max(0);
-        let remaining = if self.line.is_empty() { left.max(0) / self.rate.interval } else { 0 };
-        Outcome::Refused(Refused::TooSoon {
-            asked: n,
-            remaining: u64::try_from(remaining).expect("fits"),
-            retry_after: Self::wait(self.slot_behind(n), now),
+        let retry_after = Self::wait(self.slot_behind(n), now);
+        Outcome::Refused(if self.is_paused_at(nanos(now)) {
+            Refused::Paused { asked: n, retry_after }
+        } else {
+            Refused::TooSoon { asked: n, remaining: self.remaining(now), retry_after }
         })
+    }
+
+    /// The whole permits that are there for a newcomer.
+    fn remaining(&self, now: Nanos) -> u64 {
+        if !self.line.is_empty() || self.closed || self.is_paused_at(nanos(now)) {
+            return 0;
+        }
+        let left = self.rate.burst * self.rate.interval - (self.tat - nanos(now)).max(0);
+        u64::try_from(left.max(0) / self.rate.interval).expect("fits")
+    }
+
+    /// How many of `n` are taken.
+    pub(crate) fn acquire_up_to(&mut self, who: usize, n: u64, now: Nanos) -> u64 {
+        self.advance(now);
+        let n = n.min(self.remaining(now)).min(self.rate.largest);
+        if n > 0 {
+            assert_eq!(self.pass(who, n, now), Some(Outcome::Granted));
+        }
+        n
     }
 
     /// The first poll.
@@ -190,8 +241,8 @@ impl Reference {
         }
         let slot = self.slot_behind(n);
         let deadline = limit.map(|limit| nanos(now) + i128::try_from(limit.as_nanos()).expect("fits"));
-        if deadline.is_some_and(|deadline| deadline < slot) {
-            return Outcome::Refused(Refused::DeadlineTooSoon { wait: Self::wait(slot, now) });
+        if let Some(deadline) = deadline.filter(|deadline| *deadline < slot) {
+            return Outcome::Refused(self.too_late(n, deadline, Self::wait(slot, now)));
         }
         if self.line.len() >= self.places {
             let estimated_wait = Some(Self::wait(slot, now));
@@ -199,6 +250,14 @@ impl Reference {
         }
         self.line.push(Waiting { who, n, deadline });
         Outcome::Waits
+    }
+
+    fn too_late(&self, n: u64, deadline: i128, wait: Duration) -> Refused {
+        if self.is_paused_at(deadline) {
+            Refused::Paused { asked: n, retry_after: wait }
+        } else {
+            Refused::DeadlineTooSoon { wait }
+        }
     }
 
     /// A later poll.
@@ -218,11 +277,12 @@ impl Reference {
             };
         }
         let place = self.line.iter().position(|waiting| waiting.who == who).expect("in line");
-        if self.line[place].deadline.is_some_and(|deadline| deadline <= nanos(now)) {
-            self.line.remove(place);
-            self.advance(now);
+        if let Some(deadline) = self.line[place].deadline.filter(|deadline| *deadline <= nanos(now)) {
+            let n = self.line.remove(place).n;
             // How long it would have been is an upper bound, and not compared.
-            return Outcome::Refused(Refused::DeadlineTooSoon { wait: Duration::ZERO });
+            let refused = self.too_late(n, deadline, Duration::ZERO);
+            self.advance(now);
+            return Outcome::Refused(refused);
         }
         Outcome::Waits
     }
@@ -252,7 +312,7 @@ impl Reference {
             self.returnable.pop();
             let taken_back = self.departures.iter().position(|departure| departure.who == who);
             let was_behind = taken_back.is_some_and(|place| self.departures.remove(place).behind);
-            self.tat = (self.tat - i128::from(n) * self.rate.interval).max(self.since);
+            self.tat = (self.tat - i128::from(n) * self.rate.interval).max(self.origin);
             self.behind = was_behind && self.tat <= nanos(now);
         }
     }
@@ -261,30 +321,80 @@ impl Reference {
     pub(crate) fn set_quota(&mut self, rate: Rate, now: Nanos) -> bool {
         // What is due is granted before; tried on what would be left then.
         self.advance(now);
-        let Rate { interval, burst, largest } = self.rate;
-        let deepest = (burst.max(largest.into()) * interval).max(self.owed);
-        let start = nanos(now).max(self.tat - deepest);
-        let left = burst * interval - (self.tat - start).max(0);
-        let tat = if left >= rate.burst * interval {
-            start
+        let Rate { interval, burst, .. } = self.rate;
+        let (start, debt) = self.carried(now);
+        let left = burst * interval - debt;
+        let debt = if left >= rate.burst * interval {
+            0
         } else {
             if left * rate.interval % interval != 0 {
                 return false;
             }
-            start + rate.burst * rate.interval - left * rate.interval / interval
+            rate.burst * rate.interval - left * rate.interval / interval
         };
-        self.owed = tat - start;
-        (self.tat, self.since, self.behind, self.rate) = (tat, start, false, rate);
-        self.changes += 1;
-        self.returnable = self.returnable.last().copied().into_iter().collect();
+        self.rate = rate;
+        self.restart(start, debt, self.end.unwrap_or(0), now);
         let capacity = rate.largest;
-        let (stay, end) = std::mem::take(&mut self.line).into_iter().partition(|waiting| waiting.n <= capacity);
+        let (stay, gone) = std::mem::take(&mut self.line).into_iter().partition(|waiting| waiting.n <= capacity);
         self.line = stay;
         let exceeds =
             |ended: Waiting| (ended.who, ended.n, Some(Refused::ExceedsCapacity { asked: ended.n, capacity }));
-        self.answers.extend(Vec::into_iter(end).map(exceeds));
+        self.answers.extend(Vec::into_iter(gone).map(exceeds));
         self.advance(now);
         true
+    }
+
+    /// From when what is left counts, and what is owed then.
+    fn carried(&self, now: Nanos) -> (i128, i128) {
+        if let Some(end) = self.end.filter(|_| self.is_paused_at(nanos(now))) {
+            // Nothing accrues before the end.
+            return (nanos(now).max(self.since), self.tat - end);
+        }
+        let Rate { interval, burst, largest } = self.rate;
+        let deepest = (burst.max(largest.into()) * interval).max(self.owed);
+        let start = nanos(now).max(self.tat - deepest);
+        (start, (self.tat - start).max(0))
+    }
+
+    /// What was owed at `start` is owed at `end`, until which nobody leaves.
+    fn restart(&mut self, start: i128, debt: i128, end: i128, now: Nanos) {
+        // By a clock that was set back it may count from later than the end.
+        self.origin = start.max(end);
+        self.end = (end > nanos(now)).then_some(self.origin);
+        self.tat = self.origin + debt;
+        (self.since, self.owed) = (start, debt);
+        self.change();
+    }
+
+    /// Only the last grant before a change is known not to have a later one.
+    fn change(&mut self) {
+        self.behind = false;
+        self.changes += 1;
+        self.returnable = self.returnable.last().copied().into_iter().collect();
+    }
+
+    /// Pauses, or ends a pause.
+    pub(crate) fn pause_until(&mut self, end: Nanos, now: Nanos) {
+        self.advance(now);
+        if end <= now && !self.is_paused_at(nanos(now)) {
+            return;
+        }
+        let (start, debt) = self.carried(now);
+        self.restart(start, debt, nanos(end).min(nanos(now) + self.longest_pause), now);
+        self.advance(now);
+    }
+
+    /// `u64::MAX` fills the bucket.
+    pub(crate) fn refund(&mut self, n: u64, now: Nanos) {
+        if n > 0 {
+            self.advance(now);
+            let refunded = self.tat - i128::from(n) * self.rate.interval;
+            let full = if self.is_paused_at(nanos(now)) { self.origin } else { nanos(now) };
+            self.tat = refunded.max(full).min(self.tat);
+            self.origin = self.origin.min(self.tat);
+            self.change();
+            self.advance(now);
+        }
     }
 
     pub(crate) fn waiting(&mut self, now: Nanos) -> usize {

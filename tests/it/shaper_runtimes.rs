@@ -82,7 +82,7 @@ fn building_and_trying_need_no_runtime() {
     assert!(waiter.leaves());
 }
 
-// Case O26 (b).
+// base/infra PR 45.
 #[test]
 fn a_runtime_with_waiters_can_be_dropped() {
     let multi_thread = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
@@ -101,7 +101,7 @@ fn a_runtime_with_waiters_can_be_dropped() {
     }
 }
 
-// Case O26 (c).
+// base/infra PR 45.
 #[test]
 fn another_runtime_goes_on_where_a_dead_one_left() {
     let clock = ManualClock::new();
@@ -121,7 +121,7 @@ fn another_runtime_goes_on_where_a_dead_one_left() {
     assert!(two.block_on(next).unwrap().is_ok());
 }
 
-// Case O26 (c), on tokio's own clocks. Those of two runtimes are not in step, so the time is not exact.
+// base/infra PR 45, on tokio's own clocks. Those of two runtimes are not in step, so the time is not exact.
 #[test]
 fn another_runtime_goes_on_by_its_own_timer() {
     let paused = || Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -281,7 +281,7 @@ fn a_permit_dropped_while_its_task_yields_counts_as_used_after_a_later_one() {
 
 #[tokio::test(start_paused = true)]
 async fn an_absent_head_costs_an_interval_on_tokios_timer_too() {
-    // Case O15.
+    // udoprog/leaky-bucket#35.
     use crate::tasks::{Record, until_waiting};
     for forget in [false, true] {
         let shaper = Arc::new(Shaper::new(Quota::per_second(1)));

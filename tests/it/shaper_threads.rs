@@ -14,7 +14,7 @@ use crate::{MILLISECOND, SECOND, quota};
 
 const THREADS: usize = 8;
 
-// Case O21, first part.
+// praxis-proxy/praxis#1116, first part.
 #[test]
 fn on_a_clock_that_stands_exactly_the_burst_passes() {
     let (_clock, shaper) = by_hand(quota(1, SECOND, 1000));
@@ -32,7 +32,7 @@ fn on_a_clock_that_stands_exactly_the_burst_passes() {
     assert_eq!(passed.into_inner(), 1000);
 }
 
-// Case O21, second part.
+// praxis-proxy/praxis#1116, second part.
 #[test]
 fn of_eight_who_try_at_once_exactly_one_passes_per_interval() {
     const ROUNDS: usize = 10_000;
@@ -90,7 +90,7 @@ fn poll_up_to<F: Future>(future: F, polls: u64) -> Option<F::Output> {
     None
 }
 
-// Case O22.
+// udoprog/leaky-bucket#39.
 #[test]
 fn after_a_race_of_tries_waits_and_cancels_nothing_is_stuck() {
     for seed in 0..20 {

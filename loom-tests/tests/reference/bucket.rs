@@ -57,6 +57,9 @@ impl Reference for Bucket {
                 outcome = match self.decide(n, now) {
                     Ok(tat) => {
                         self.standing.tat = tat;
+                        if n > 0 {
+                            self.standing.forget_a_past_pause(now);
+                        }
                         Outcome::Granted
                     }
                     Err(refused) => Outcome::Refused(refused),

@@ -103,8 +103,16 @@ impl Line {
         number
     }
 
-    /// Gives what is due, in order.
     fn advance(&mut self, now: u64) {
+        self.give_what_is_due(now);
+        let last = self.last();
+        if self.standing.forget_a_past_pause(now) {
+            self.keep_only(last);
+        }
+    }
+
+    /// Gives what is due, in order.
+    fn give_what_is_due(&mut self, now: u64) {
         while let Some(&Waiter { who, n, deadline }) = self.waiting.first() {
             let slot = self.slot(0, n);
             if slot > now.into() {
@@ -373,9 +381,9 @@ impl Reference for Line {
 
     /// Whoever takes the lock gives what is due first, and callers that take no lock see that.
     fn begin(&mut self, op: Op) -> bool {
-        let waited = self.waiting.len();
+        let before = self.clone();
         self.advance(op.now());
-        self.waiting.len() < waited
+        *self != before
     }
 }
 

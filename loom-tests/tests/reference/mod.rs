@@ -89,7 +89,11 @@ impl Standing {
 
     /// After `n` were given back: never more than full.
     fn refund(&mut self, law: Law, n: u64, now: u64) {
-        self.tat = self.tat.min((self.tat - law.cost(n)).max(now.into()).max(self.origin()));
+        let full = if self.is_held(now) { self.origin() } else { now.into() };
+        self.tat = self.tat.min((self.tat - law.cost(n)).max(full));
+        if self.pause.is_none() {
+            self.since = self.since.min(self.tat);
+        }
     }
 
     /// The standing under `next`, held until `end`: what is left stays left, cut to the new burst. It counts from now, but not
@@ -99,9 +103,21 @@ impl Standing {
         let since = now.max(if held { self.since } else { self.tat - deepest });
         let owed = if held { self.tat - self.origin() } else { (self.tat - since).max(0) };
         let left = ((old.capacity() - owed) * i128::from(next.interval)).div_euclid(i128::from(old.interval));
-        let pause = end.filter(|end| i128::from(*end) > since);
+        // By a clock that was set back it may count from later than the end.
+        let pause = end.filter(|end| i128::from(*end) > now).map(|end| end.max(instant(since)));
         let tat = pause.map_or(since, i128::from) + next.capacity() - left.min(next.capacity());
         Self { tat, since, pause }
+    }
+
+    /// A pause that is over at `now` does not come back, even if the clock is set back. Whether there was one.
+    fn forget_a_past_pause(&mut self, now: u64) -> bool {
+        match self.pause.filter(|end| *end <= now) {
+            Some(end) => {
+                (self.pause, self.since) = (None, end.into());
+                true
+            }
+            None => false,
+        }
     }
 
     /// The end of a pause that goes on.

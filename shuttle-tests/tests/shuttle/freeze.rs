@@ -107,7 +107,14 @@ const VICTIMS: [&[Op]; 4] = [&[TRY, TRY], &[REFUND, Op::Look { now: 10 }], &[CHA
 
 #[test]
 fn a_bucket_answers_while_a_thread_is_frozen() {
-    let decisions = [TRY, Op::Peek { n: 2, now: 12 }, REFUND, Op::Look { now: 12 }, Op::Try { n: 2, now: 20 }];
+    // A refund with a time before the last change may have to move the origin, under the setters' lock.
+    let decisions = [
+        TRY,
+        Op::Peek { n: 2, now: 12 },
+        Op::Refund { n: 1, now: 50 },
+        Op::Look { now: 12 },
+        Op::Try { n: 2, now: 20 },
+    ];
     report(|| {
         for victim in VICTIMS {
             assert_eq!(stuck(|| real::Bucket::new(Law::new(10, 3)), victim, &decisions), 0, "beside {victim:?}");

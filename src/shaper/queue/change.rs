@@ -63,7 +63,8 @@ impl Queue {
                 let word = word.with_time(gcra::first_field(tat)).with_behind(false);
                 (Next { quota: None, rate, word, since }, None)
             });
-            self.retime(guarded, now, wakers);
+            // Who stands further back finds out when he comes to the front.
+            self.grant_due(guarded, now, wakers);
         });
     }
 

@@ -238,15 +238,17 @@ impl Queue {
         loop {
             let (word, rate) = self.cell.load();
             let pace = Pace::new(rate, now, self.settings.catch_up);
-            if word.is_waiting() || pace.must_rebase() || n > self.largest(word) {
+            if word.is_waiting() || pace.must_rebase() || pace.is_past_a_pause() || n > self.largest(word) {
                 return None;
             }
             let (tat, behind) = pace.pass(word, n)?;
             let next = word.with_time(gcra::field(tat)?).with_behind(behind);
+            // Read before the exchange, which proves it.
+            let grant = self.grant(n, word, next);
             // Unlimited costs nothing, and writes nothing.
             let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
             if done {
-                return Some(self.grant(n, word, next));
+                return Some(grant);
             }
         }
     }
@@ -260,7 +262,8 @@ impl Queue {
         let ahead = if waiting { self.weight.load(Ordering::Relaxed) } else { 0 };
         // At the head there may be a single permit; no other request is due before that.
         let due = pace.is_due(pace.slot(word.time().into(), if waiting { 1 } else { n }));
-        let unclear = pace.must_rebase() || (waiting && (due || n > largest || self.is_closed()));
+        let unclear =
+            pace.must_rebase() || pace.is_past_a_pause() || (waiting && (due || n > largest || self.is_closed()));
         if !self.cell.still(word) {
             Answer::Changed
         } else if unclear {
@@ -289,12 +292,17 @@ impl Queue {
                 };
                 let slot = pace.slot(pace.after(word.time().into(), guarded.line.weight()), n);
                 let due = pace.instant(slot);
-                if let Some(deadline) = deadline.filter(|deadline| *deadline < due) {
+                let never = pace.wait(slot).is_none();
+                if let Some(deadline) = deadline.filter(|deadline| *deadline < due || never) {
                     return Err(too_late(&pace, word, n, slot, deadline));
                 }
                 let waiting = guarded.line.waiting();
                 if waiting >= self.settings.places {
                     return Err(Refused::QueueFull { waiting, estimated_wait: pace.wait(slot) });
+                }
+                if !word.is_waiting() {
+                    // Relaxed: an estimate; before the bit, so that no refusal tells of less.
+                    self.weight.store(n, Ordering::Relaxed);
                 }
                 // The bit is set by exchange. If a grant comes first, this caller looks again; if the exchange comes first,
                 // the grant fails, and its caller finds the bit and lines up behind.
@@ -469,6 +477,7 @@ impl Queue {
                 guarded.line.note_absent(caller, granted.key);
             }
         }
+        self.forget_a_past_pause(&mut guarded, now);
         let result = work(&mut guarded, &mut wakers);
         self.publish_weight(&guarded);
         drop(guarded);
@@ -544,6 +553,16 @@ impl Queue {
 
     fn grant(&self, n: u64, before: Word, after: Word) -> Grant {
         Grant { n, after, change: self.change_of(after), behind: before.is_behind() }
+    }
+
+    /// Ends a pause for good once its time is over and what it held has been granted: it must not come back with a clock that is
+    /// set back, since by then others have left.
+    fn forget_a_past_pause(&self, guarded: &mut Guarded, now: Nanos) {
+        if self.look(guarded, now).1.is_past_a_pause() {
+            self.change(guarded, |Version { word, rate, since, .. }| {
+                (Next { quota: None, rate: Rate { held: false, ..rate }, word, since }, None)
+            });
+        }
     }
 
     fn publish_weight(&self, guarded: &Guarded) {
