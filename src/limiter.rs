@@ -193,6 +193,21 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     }
 
     /// Limit, remaining, and the times until one permit and until all of them are there: one consistent value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_second(2).burst(4));
+    /// bucket.try_acquire_n_at(3, 0)?;
+    /// let seen = bucket.snapshot_at(0);
+    /// assert_eq!((seen.limit, seen.remaining), (4, 1));
+    /// assert_eq!(seen.retry_after, Some(Duration::ZERO));
+    /// assert_eq!(seen.reset_after, Some(Duration::from_millis(1_500)));
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot_at(self.clock.now())

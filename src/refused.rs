@@ -50,7 +50,7 @@ pub enum Refused {
     Never {
         /// The permits that were asked for.
         asked: u64,
-        /// The permits that are left.
+        /// The permits that are left; 0 while others wait in line or a pause lasts.
         remaining: u64,
     },
     /// A pause lasts: nothing is admitted before its end.
@@ -70,7 +70,7 @@ pub enum Refused {
     },
     /// The place in line lies beyond the deadline. Answered on arrival; or at the deadline, if the place moved back later.
     DeadlineTooSoon {
-        /// The wait that it would have been.
+        /// The wait that it would have been; zero if the slot had come and gone when the answer was found.
         wait: Duration,
     },
     /// The shaper was closed.

@@ -21,7 +21,8 @@ use crate::timer::Sleep;
 pin_project! {
     /// Waits for permits in first-come order. Returned by [`Shaper::acquire`] and its relatives.
     ///
-    /// It does nothing until it is polled, and has its place in line from the first poll.
+    /// It does nothing until it is polled, and has its place in line from the first poll. Polled again after it was ready, it
+    /// asks for another permit.
     ///
     /// # Cancel safety
     ///

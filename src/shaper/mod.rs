@@ -244,6 +244,22 @@ impl Shaper {
     ///
     /// [`Refused::TooSoon`] with the time after which a permit would be free behind those who wait; closed, exceeds capacity
     /// or never.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let clock = ManualClock::new();
+    /// let shaper = Shaper::builder(Quota::per_second(4)).clock(clock.clone()).build();
+    /// let _permit = shaper.try_acquire()?;
+    /// let refused = shaper.try_acquire().unwrap_err();
+    /// assert_eq!(refused.retry_after(), Some(Duration::from_millis(250)));
+    /// clock.advance(Duration::from_millis(250));
+    /// assert!(shaper.try_acquire().is_ok());
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
     pub fn try_acquire(&self) -> Result<Permit<'_>, Refused> {
         self.try_acquire_n(1)
     }
@@ -368,6 +384,16 @@ impl Shaper {
 
     /// Closes the shaper: all waits end at once with [`Refused::Closed`], and so does all that comes later. A permit that was
     /// granted already stands. Closing twice does nothing more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, Refused, Shaper};
+    ///
+    /// let shaper = Shaper::new(Quota::per_second(10));
+    /// shaper.close();
+    /// assert_eq!(shaper.try_acquire().unwrap_err(), Refused::Closed);
+    /// ```
     pub fn close(&self) {
         self.queue.close(self.timer.now());
     }
