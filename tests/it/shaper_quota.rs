@@ -261,6 +261,9 @@ fn another_burst_neither_adds_permits_nor_takes_those_that_fit() {
     let refused = Refused::TooSoon { asked: 6, remaining: 5, retry_after: SECOND };
     assert_eq!(shaper.try_acquire_n(6).unwrap_err(), refused);
     clock.set(5 * SECOND);
+    let permit = shaper.acquire_up_to(11);
+    assert_eq!(permit.permits(), 10);
+    permit.give_back();
     shaper.set_quota(quota(1, SECOND, 3));
     assert!(shaper.try_acquire_n(3).is_ok());
     let refused = Refused::TooSoon { asked: 1, remaining: 0, retry_after: SECOND };
