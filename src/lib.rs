@@ -32,24 +32,37 @@
 //!
 //! A *permit* is the unit; a request costs n of them, all or nothing. A [`Quota`] is a rate (permits per period) and a
 //! *burst*: the most that can pass at one instant from rest, never one more or less. The *emission interval* T is period /
-//! permits. A refusal, [`Refused`], carries the time after which it is worth coming back, never too early.
+//! permits. A refusal, [`Refused`], carries the time after which it is worth coming back, if any time helps.
+//!
+//! A limiter counts departures: a permit is spent when it is granted. Dropping it gives nothing back, holding it delays nobody.
+//! It bounds the rate and not how many calls are under way; for that there are semaphores.
+//!
+//! # Testing your own code
+//!
+//! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
+//!   shaper on a manual clock needs no runtime; moving the clock wakes the waits that are due.
+//! - Under tokio's paused clock a [`Shaper`] follows by itself. A [`TokenBucket`] on the default clock does not; give it a
+//!   `TokioClock`.
+//! - Or give the time yourself, with the `..._at` methods.
 //!
 //! # Guarantees
 //!
 //! - **Exact.** Never a permit more than the law allows, under any interleaving, clock and input. Decisions are made in
 //!   integers, in a unit in which T, n*T and burst*T are whole; where a quota does not fit such a unit, its rate is lower by a
-//!   fraction that [`Quota::rate_loss_ppb`] tells, and its burst is never short.
+//!   fraction that [`Quota::rate_loss_ppb`] tells (for a shaper, ask with its burst written out), and its burst is never
+//!   short.
 //! - **Fair and cancel-safe.** First come, first served. A wait may be dropped at any moment; it leaves no hole and no debt.
 //! - **On pace.** The schedule is anchored, so a late timer does not lower the rate that is delivered.
 //! - **Any time is valid.** Times are nanoseconds since a clock's origin, [`Nanos`]; 0, Unix time and `u64::MAX` included. A
 //!   clock that stands still or goes back admits nothing extra.
-//! - **No panics.** Bad configuration is a typed error; everything else is an answer.
+//! - **No panics of its own.** Bad configuration is a typed error; everything else is an answer. (One of tokio's is caught, see
+//!   [`Shaper`].)
 //!
 //! # Progress and memory ordering
 //!
-//! Decisions of a [`Limiter`], and of a [`Shaper`] while nobody waits, are lock-free; waiting takes a short lock. A change of
-//! the quota blocks no decision. The word is exchanged with acquire and release, so a call that was admitted happens before
-//! the admitted calls that come after it in the word.
+//! Decisions of a [`Limiter`], and of a [`Shaper`] while nobody waits, are lock-free, with one rare exception that [`Limiter`]
+//! names; waiting takes a short lock. The word is exchanged with acquire and release, so a call that was admitted and wrote it
+//! happens before the admitted calls that write it later.
 //!
 //! # How it was checked
 //!

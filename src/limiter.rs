@@ -12,7 +12,11 @@ use crate::time::Nanos;
 
 /// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
 ///
-/// It starts full, refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
+/// GCRA, the generic cell rate algorithm, keeps one number: the time at which the bucket will be full again. It starts full,
+/// refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
+///
+/// Mind the burst: with `Quota::per_minute(5)` five pass at once and five more come back within the minute, ten in the first
+/// sixty seconds. `Quota::per_minute(4).burst(1)` lets at most five pass in any minute.
 ///
 /// The law holds exactly, with T as it is kept, for any interleaving of threads and any times that they give: for grants in
 /// the order in which they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
@@ -47,7 +51,8 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 ///
 /// # Memory ordering
 ///
-/// A call that was admitted happens before every later admitted call that its permit delays; beyond that nothing is promised.
+/// A call that was admitted happens before every later admitted call that takes permits of the same limiter; beyond that nothing
+/// is promised.
 ///
 /// # Examples
 ///
@@ -107,7 +112,7 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     ///
     /// # Errors
     ///
-    /// [`Refused`] says why and when to come back: too soon, exceeds capacity (burst 0), or never (rate 0 and none left).
+    /// [`Refused`] says why and when to come back: too soon, paused, exceeds capacity (burst 0), or never (rate 0 and none left).
     ///
     /// # Examples
     ///
@@ -274,7 +279,8 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
 
     /// Admits nothing for `span`, and lets nothing accrue: what is left now is left at the end. For a server's `Retry-After`.
     ///
-    /// A pause that is set during another one replaces it: an earlier end shortens it, a later one prolongs it. At most
+    /// A pause that is set during another one replaces it: an earlier end shortens it, a later one prolongs it. With several
+    /// calls under way, a later answer may name an earlier end; keep the latest yourself. At most
     /// [`max_pause`](LimiterBuilder::max_pause) from now. Requests meanwhile are refused with [`Refused::Paused`], which tells
     /// when to come back.
     ///
@@ -298,7 +304,8 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
         self.pause_until_at(now.saturating_add(span), now);
     }
 
-    /// Admits nothing until `end` on the limiter's clock. See [`pause_for`](Self::pause_for). An `end` that is not after now
+    /// Admits nothing until `end`, an instant of the limiter's clock (not a span, not Unix time). See
+    /// [`pause_for`](Self::pause_for). An `end` that is not after now
     /// ends a pause.
     pub fn pause_until(&self, end: impl Into<Nanos>) {
         self.pause_until_at(end, self.clock.now());

@@ -56,11 +56,12 @@ impl Quota {
 
     /// The largest burst that a limiter can keep: 2^57 permits. A larger one counts as this.
     ///
-    /// All that a limiter knows stands in one 64-bit word, which can't tell more permits apart. (Rates have a bound of the
+    /// A limiter counts in one 64-bit word, which can't tell more permits apart. (Rates have a bound of the
     /// same kind, which [`rate_loss_ppb`](Self::rate_loss_ppb) tells.)
     pub const MAX_BURST: u64 = 1 << 57;
 
-    /// Allows `permits` per second. 0 is lawful: the burst and nothing after it.
+    /// Allows `permits` per second. 0 is allowed: the burst and nothing after it (for policing, say with
+    /// [`burst`](Self::burst) how much that is; else it is 0 as well).
     #[must_use]
     pub const fn per_second(permits: u64) -> Self {
         Self::per(permits, 1)

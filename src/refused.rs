@@ -79,7 +79,8 @@ pub enum Refused {
 
 impl Refused {
     /// The time after which it is worth asking again, never too early. `None` if no time helps: closed, exceeds capacity,
-    /// never.
+    /// never. For a full queue and a deadline too soon it is the wait that this request would have had; with luck an earlier one
+    /// is admitted too.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match *self {

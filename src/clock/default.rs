@@ -9,9 +9,10 @@ use crate::time::Nanos;
 /// monotonic clock on machines without a usable one. Without the feature it is the same as [`StdClock`](super::StdClock).
 ///
 /// All values in a process share one origin, the first use of the clock in the process. With the counter, that first use
-/// also measures the counter's speed, which takes some 20 ms and at most 200 ms: read the clock once at start-up where the
-/// first decision must be quick. The time never lies before the origin. It does not go back on one processor core; between
-/// cores it is as monotonic as the machine's counters are.
+/// also measures the counter's speed, which takes between one and some 20 ms, and at most 200 ms: read the clock once at
+/// start-up where the first decision must be quick. That measurement is off by some millionths; where a quota must hold to the
+/// second over days, [`StdClock`](super::StdClock) is the better clock. The time never lies before the origin. It does not go
+/// back on one processor core; between cores it is as monotonic as the machine's counters are.
 ///
 /// # Examples
 ///

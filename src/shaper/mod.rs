@@ -42,6 +42,9 @@ use queue::{Grant, Queue};
 /// # }
 /// ```
 ///
+/// A [`Permit`] is spent when it is granted: dropping it gives nothing back, holding it delays nobody.
+/// [`give_back`](Permit::give_back) returns it if the call did not happen and no later permit was granted.
+///
 /// # The law
 ///
 /// The leaky bucket as a queue (Turner 1986), kept as the generic cell rate algorithm in its virtual scheduling form (ITU-T
@@ -76,7 +79,7 @@ use queue::{Grant, Queue};
 ///
 /// A shaper reads the clock of its timer: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
 /// and one timer thread that all such waits share. A permit is never early on that clock; it is late by the timer's grain,
-/// in a tokio runtime up to the next whole millisecond. No runtime, or one without timers, will do as well. (tokio tells of
+/// in a tokio runtime up to the next whole millisecond. It works without a runtime too, or in one without timers. (tokio tells of
 /// missing timers by a panic alone; it is caught, so the panic hook sees it, and where panics abort such a runtime can't be
 /// waited in.) For deterministic tests there is [`ShaperBuilder::clock`].
 ///
@@ -106,8 +109,8 @@ impl Shaper {
     ///
     /// # Errors
     ///
-    /// The future ends with [`Refused`]: at once if the queue is full or the shaper closed, later if it is closed meanwhile
-    /// or a change of the quota makes the request too large. At rate 0 it stays pending until the quota changes.
+    /// The future ends with [`Refused`]: at once if the queue is full, the shaper closed or the request too large (any is with a
+    /// burst of 0), later if it is closed meanwhile or a change of the quota makes the request too large. At rate 0 it stays pending until the quota changes.
     ///
     /// # Cancel safety
     ///
@@ -155,8 +158,8 @@ impl Shaper {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Refused::DeadlineTooSoon`] with the wait that it would have been;
-    /// [`Refused::Never`] at rate 0.
+    /// As [`acquire`](Self::acquire), and [`Refused::DeadlineTooSoon`] with the wait that it would have been, or
+    /// [`Refused::Paused`] if a pause outlasts the limit; [`Refused::Never`] at rate 0.
     ///
     /// # Cancel safety
     ///
@@ -196,7 +199,8 @@ impl Shaper {
         self.acquire_n(n).within(limit)
     }
 
-    /// Waits for one permit with a future that keeps the shaper alive itself, for tasks that can't borrow.
+    /// Waits for one permit with a future that keeps the shaper alive itself, for tasks that can't borrow. A time limit is set with
+    /// [`AcquireOwned::within`].
     ///
     /// # Errors
     ///
@@ -242,8 +246,8 @@ impl Shaper {
     ///
     /// # Errors
     ///
-    /// [`Refused::TooSoon`] with the time after which a permit would be free behind those who wait; closed, exceeds capacity
-    /// or never.
+    /// [`Refused::TooSoon`] with the time after which a permit would be free behind those who wait; paused, closed, exceeds
+    /// capacity or never.
     ///
     /// # Examples
     ///
@@ -273,8 +277,8 @@ impl Shaper {
         self.queue.try_acquire(n, self.timer.now()).map(|grant| Permit::new(self, grant))
     }
 
-    /// Takes the permits that are there now, `n` at most; the [`Permit`] says how many, perhaps 0. While others wait, or after
-    /// [`close`](Self::close), none is there.
+    /// Takes the permits that are there now, `n` at most, without waiting; the [`Permit`] says how many, perhaps 0. While others
+    /// wait, in a pause, and after [`close`](Self::close), none is there.
     pub fn acquire_up_to(&self, n: u64) -> Permit<'_> {
         Permit::new(self, self.queue.acquire_up_to(n, self.timer.now()))
     }
@@ -296,8 +300,9 @@ impl Shaper {
     ///
     /// Nothing accrues meanwhile: the first leaves at the end plus what was left of its interval, the others behind it at the
     /// pace, so that nothing leaves in a burst. Places and deadlines stay: who would be too late is told at its deadline, or at
-    /// once if it comes later. A pause that is set during another one replaces it: an earlier end shortens it, a later one
-    /// prolongs it. At most [`max_pause`](ShaperBuilder::max_pause) from now.
+    /// once if it comes later. What was granted before goes out. A pause that is set during another one replaces it: an earlier
+    /// end shortens it, a later one prolongs it. With several calls under way, a later answer may name an earlier end; keep the
+    /// latest yourself. At most [`max_pause`](ShaperBuilder::max_pause) from now.
     ///
     /// # Examples
     ///
@@ -321,8 +326,8 @@ impl Shaper {
         self.queue.pause_until(now.saturating_add(span), now);
     }
 
-    /// Holds everybody until `end` on the shaper's clock, which [`now`](Self::now) reads. See [`pause_for`](Self::pause_for). An
-    /// `end` that is not after now ends a pause.
+    /// Holds everybody until `end`, an instant of the shaper's clock, which [`now`](Self::now) reads (not a span, not Unix time).
+    /// See [`pause_for`](Self::pause_for). An `end` that is not after now ends a pause.
     pub fn pause_until(&self, end: impl Into<Nanos>) {
         let now = self.timer.now();
         self.queue.pause_until(end.into(), now);
