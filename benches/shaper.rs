@@ -1,4 +1,7 @@
-//! What waiting costs: a free permit, a place in line and its grant, a cancelled wait.
+//! What waiting costs: a free permit, a place in line and its grant, a cancelled wait; beside the floor and a bucket behind a
+//! mutex.
+
+mod common;
 
 use std::future::Future;
 use std::hint::black_box;
@@ -6,6 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use common::{Floor, MutexBucket};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use tollgate::{Acquire, ManualClock, Quota, Shaper};
 
@@ -24,6 +28,10 @@ fn with_waiting(shaper: &Shaper, waiting: usize) -> Vec<Pin<Box<Acquire<'_>>>> {
 
 fn shaper(c: &mut Criterion) {
     let mut group = c.benchmark_group("shaper");
+    let floor = Floor::default();
+    group.bench_function("floor/1", |b| b.iter(|| black_box(floor.exchange())));
+    let mutexed = MutexBucket::new(1, 1 << 40);
+    group.bench_function("mutex/1", |b| b.iter(|| black_box(mutexed.try_acquire())));
 
     let free = Shaper::new(Quota::per_second(1_000_000_000).burst(1 << 40));
     group.bench_function("acquire_free/1", |b| {
@@ -33,16 +41,12 @@ fn shaper(c: &mut Criterion) {
         });
     });
 
-    let closed_until_never = Shaper::builder(Quota::per_day(1)).clock(ManualClock::new()).build();
-    let _ = closed_until_never.try_acquire();
+    let empty = Shaper::builder(Quota::per_day(1)).clock(ManualClock::new()).build();
+    let _ = empty.try_acquire();
     for waiting in [0usize, 10_000] {
-        let _line = with_waiting(&closed_until_never, waiting);
+        let _line = with_waiting(&empty, waiting);
         group.bench_function(format!("enter_and_cancel_behind_{waiting}/1"), |b| {
-            b.iter_batched(
-                || Box::pin(closed_until_never.acquire()),
-                |mut wait| black_box(poll(&mut wait)),
-                BatchSize::SmallInput,
-            );
+            b.iter_batched(|| Box::pin(empty.acquire()), |mut wait| black_box(poll(&mut wait)), BatchSize::SmallInput);
         });
     }
 
