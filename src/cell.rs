@@ -180,6 +180,7 @@ impl Cell {
             self.sets[word.next_version()].store(&next.rate);
             match self.exchange(word, next.word.with_next_version()) {
                 Ok(()) => {
+                    // Relaxed: a guess.
                     self.hot.guess.store(word.next_version(), Ordering::Relaxed);
                     current.quota = next.quota.unwrap_or(current.quota);
                     current.since = next.since;
