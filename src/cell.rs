@@ -4,12 +4,23 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use crate::algorithm::gcra::Rate;
-use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 use crate::word::{VERSIONS, Word};
+
+/// One version of a quota, as a law counts it.
+pub(crate) trait Record: Copy {
+    /// The atomics in which a version is kept.
+    type Set: Default;
+
+    /// Writes every field with `Release`: pairs with the Acquire in [`load`](Self::load); see [`Cell`].
+    fn store(&self, set: &Self::Set);
+
+    /// Reads every field with `Acquire`. The fields may be of several versions, if a setter rewrites them meanwhile: nobody
+    /// believes those, but reading them must not fail.
+    fn load(set: &Self::Set) -> Self;
+}
 
 /// A word that is only ever exchanged, together with the quota under which it was written.
 ///
@@ -26,7 +37,7 @@ use crate::word::{VERSIONS, Word};
 ///   read, the word that was replaced before the rewriting is seen replaced.
 ///
 /// What remains possible: a thread that sleeps between its load and its exchange through exactly 8 changes of the quota (or
-/// a multiple), and finds the same time in the word to the tick, charges one request at the cost it read before.
+/// a multiple), and finds the very same field in the word, charges one request by the quota that it read before.
 ///
 /// # Ordering
 ///
@@ -34,9 +45,9 @@ use crate::word::{VERSIONS, Word};
 ///   before, and a setter that saw a grant rewrites no set that this grant still reads.
 /// - Fields of a set are stored with `Release` and loaded with `Acquire`: who reads a rewritten field also sees the word
 ///   replaced, when it looks again.
-pub(crate) struct Cell {
+pub(crate) struct Cell<R: Record> {
     hot: CachePadded<Hot>,
-    sets: [Set; VERSIONS],
+    sets: [R::Set; VERSIONS],
 }
 
 /// What is written: by itself on its cache lines, so that grants don't take the sets or a neighbour along.
@@ -58,9 +69,9 @@ struct Current {
 
 /// The version that stands: what a setter makes the next one from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version {
+pub(crate) struct Version<R> {
     pub(crate) word: Word,
-    pub(crate) rate: Rate,
+    pub(crate) record: R,
     /// The instant from which it counts.
     pub(crate) since: Nanos,
     /// The longest pause that may be set.
@@ -69,61 +80,21 @@ pub(crate) struct Version {
 
 /// The version that a setter makes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
+pub(crate) struct Next<R> {
     /// The quota, if it is another one.
     pub(crate) quota: Option<Quota>,
-    pub(crate) rate: Rate,
+    pub(crate) record: R,
     /// The word, whose version is set by [`Cell::replace`].
     pub(crate) word: Word,
     pub(crate) since: Nanos,
 }
 
-/// One version of the quota.
-#[derive(Default)]
-struct Set {
-    /// The fields of [`Interval`] other than T: `mul | shift << 32 | round_up << 40`, and `held << 41`.
-    scale: AtomicU64,
-    cost: AtomicU64,
-    capacity: AtomicU64,
-    origin: AtomicU64,
-}
-
-impl Set {
-    fn store(&self, rate: &Rate) {
-        let Interval { mul, shift, ticks, round_up } = rate.interval;
-        let scale = u64::from(mul) | u64::from(shift) << 32 | u64::from(round_up) << 40 | u64::from(rate.held) << 41;
-        // Release: pairs with the Acquire in `load`; see the type.
-        self.scale.store(scale, Ordering::Release);
-        self.cost.store(ticks, Ordering::Release);
-        self.capacity.store(rate.capacity, Ordering::Release);
-        self.origin.store(rate.origin.get(), Ordering::Release);
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the fields of scale have these widths")]
-    #[inline]
-    fn load(&self) -> Rate {
-        // Acquire: pairs with the Release in `store`; see the type.
-        let scale = self.scale.load(Ordering::Acquire);
-        Rate {
-            interval: Interval {
-                mul: scale as u32,
-                shift: (scale >> 32) as u8,
-                ticks: self.cost.load(Ordering::Acquire),
-                round_up: (scale >> 40) & 1 == 1,
-            },
-            capacity: self.capacity.load(Ordering::Acquire),
-            origin: Nanos::new(self.origin.load(Ordering::Acquire)),
-            held: (scale >> 41) & 1 == 1,
-        }
-    }
-}
-
-impl Cell {
-    /// A cell of `quota`, kept as `rate`, whose word holds the TAT `time`.
-    pub(crate) fn new(quota: Quota, rate: &Rate, time: u64, since: Nanos, max_pause: Duration) -> Self {
-        let sets: [Set; VERSIONS] = std::array::from_fn(|_| Set::default());
-        sets[0].store(rate);
-        let word = AtomicU64::new(Word::default().with_time(time).bits());
+impl<R: Record> Cell<R> {
+    /// A cell of `quota`, kept as `record`, whose word holds `field`.
+    pub(crate) fn new(quota: Quota, record: &R, field: u64, since: Nanos, max_pause: Duration) -> Self {
+        let sets: [R::Set; VERSIONS] = std::array::from_fn(|_| R::Set::default());
+        record.store(&sets[0]);
+        let word = AtomicU64::new(Word::default().with_field(field).bits());
         Self {
             hot: CachePadded::new(Hot {
                 word,
@@ -137,19 +108,19 @@ impl Cell {
     /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
     /// [`still`](Self::still) says yes afterwards.
     #[inline]
-    pub(crate) fn load(&self) -> (Word, Rate) {
+    pub(crate) fn load(&self) -> (Word, R) {
         // Relaxed: a guess.
         let guess = self.hot.guess.load(Ordering::Relaxed);
         // Acquire: see the type.
         let word = Word::from_bits(self.hot.word.load(Ordering::Acquire));
-        let rate = if guess == word.version() { self.sets[guess % VERSIONS].load() } else { self.rate(word) };
-        (word, rate)
+        let record = if guess == word.version() { R::load(&self.sets[guess % VERSIONS]) } else { self.record(word) };
+        (word, record)
     }
 
     /// The quota of a word that was just seen.
     #[cold]
-    pub(crate) fn rate(&self, word: Word) -> Rate {
-        self.sets[word.version()].load()
+    pub(crate) fn record(&self, word: Word) -> R {
+        R::load(&self.sets[word.version()])
     }
 
     /// Whether `word` is still the word, so that what was read of its quota since is true.
@@ -171,13 +142,13 @@ impl Cell {
 
     /// Starts a new version: `next` makes it from the one that stands, again if the word changes meanwhile. If `next` gives an
     /// error, nothing changes.
-    pub(crate) fn replace<E>(&self, mut next: impl FnMut(Version) -> Result<Next, E>) -> Result<(), E> {
-        // One setter at a time: while the lock is held the version stays, and only its time and flags may change.
+    pub(crate) fn replace<E>(&self, mut next: impl FnMut(Version<R>) -> Result<Next<R>, E>) -> Result<(), E> {
+        // One setter at a time: while the lock is held the version stays, and only its field and flags may change.
         let mut current = self.hot.setter.lock();
-        let (mut word, rate) = self.load();
+        let (mut word, record) = self.load();
         loop {
-            let next = next(Version { word, rate, since: current.since, max_pause: current.max_pause })?;
-            self.sets[word.next_version()].store(&next.rate);
+            let next = next(Version { word, record, since: current.since, max_pause: current.max_pause })?;
+            next.record.store(&self.sets[word.next_version()]);
             match self.exchange(word, next.word.with_next_version()) {
                 Ok(()) => {
                     // Relaxed: a guess.
@@ -197,9 +168,9 @@ impl Cell {
     }
 }
 
-impl std::fmt::Debug for Cell {
+impl<R: Record + std::fmt::Debug> std::fmt::Debug for Cell<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (word, rate) = self.load();
-        f.debug_struct("Cell").field("word", &word).field("rate", &rate).finish_non_exhaustive()
+        let (word, record) = self.load();
+        f.debug_struct("Cell").field("word", &word).field("record", &record).finish_non_exhaustive()
     }
 }

@@ -9,16 +9,16 @@ const VERSION_BITS: u32 = 3;
 const BEHIND: u64 = 1 << FIELD_BITS;
 const WAITING: u64 = BEHIND << 1;
 const VERSION_SHIFT: u32 = FIELD_BITS + 2;
-const TIME: u64 = BEHIND - 1;
+const FIELD: u64 = BEHIND - 1;
 
 const _: () = assert!(VERSION_SHIFT + VERSION_BITS == u64::BITS);
 
-/// The state of a bucket, and two flags for the queue in front of it.
+/// The state of a limiter, and two flags for the queue in front of it.
 ///
 /// ```text
 ///  63     61 60      59     58                                      0
 /// +---------+-------+------+------------------------------------------+
-/// | version |waiting|behind| time                                     |
+/// | version |waiting|behind| field                                    |
 /// +---------+-------+------+------------------------------------------+
 /// ```
 ///
@@ -26,10 +26,9 @@ const _: () = assert!(VERSION_SHIFT + VERSION_BITS == u64::BITS);
 /// - `waiting`: somebody stands in line (or the shaper is closed); only the holder of the queue's lock writes the word.
 /// - `behind`: permits left late, and the schedule has not caught up with the clock yet. In a limiter, which has no schedule:
 ///   something was granted since the pause that this version tells of has ended.
-/// - `time`: the theoretical arrival time, in ticks of that quota since its origin.
+/// - `field`: what the law counts. For a bucket the theoretical arrival time, in ticks of that quota since its origin.
 ///
-/// The initial word is zero: version 0, and an arrival time at the origin,
-/// which is a full bucket.
+/// The initial word is zero: version 0, and a field of zero, which is a limiter at rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word(u64);
 
@@ -50,8 +49,8 @@ impl Word {
     }
 
     #[inline]
-    pub(crate) const fn time(self) -> u64 {
-        self.0 & TIME
+    pub(crate) const fn field(self) -> u64 {
+        self.0 & FIELD
     }
 
     #[inline]
@@ -64,11 +63,11 @@ impl Word {
         self.0 & BEHIND != 0
     }
 
-    /// The same word with another time, which fits the field.
+    /// The same word with another field, which fits.
     #[inline]
-    pub(crate) fn with_time(self, time: u64) -> Self {
-        debug_assert!(time <= TIME, "{time} does not fit the time field");
-        Self((self.0 & !TIME) | (time & TIME))
+    pub(crate) fn with_field(self, field: u64) -> Self {
+        debug_assert!(field <= FIELD, "{field} does not fit the field");
+        Self((self.0 & !FIELD) | (field & FIELD))
     }
 
     #[inline]
@@ -81,8 +80,8 @@ impl Word {
         Self(if behind { self.0 | BEHIND } else { self.0 & !BEHIND })
     }
 
-    /// Whether both hold the same time under the same version, whatever their flags.
-    pub(crate) const fn same_tat(self, other: Self) -> bool {
+    /// Whether both hold the same field under the same version, whatever their flags.
+    pub(crate) const fn same_field(self, other: Self) -> bool {
         self.with_waiting(false).with_behind(false).0 == other.with_waiting(false).with_behind(false).0
     }
 
@@ -103,13 +102,13 @@ mod tests {
 
     #[test]
     fn every_field_survives_at_its_edges_and_leaves_the_others_alone() {
-        for time in [0, 1, TIME - 1, TIME] {
+        for field in [0, 1, FIELD - 1, FIELD] {
             for (waiting, behind) in [(false, false), (false, true), (true, false), (true, true)] {
-                let mut word = Word::default().with_time(time).with_waiting(waiting).with_behind(behind);
+                let mut word = Word::default().with_field(field).with_waiting(waiting).with_behind(behind);
                 for step in 0..=VERSIONS {
                     assert_eq!(word.version(), step % VERSIONS);
                     assert_eq!(word.next_version(), (step + 1) % VERSIONS);
-                    assert_eq!((word.time(), word.is_waiting(), word.is_behind()), (time, waiting, behind));
+                    assert_eq!((word.field(), word.is_waiting(), word.is_behind()), (field, waiting, behind));
                     assert_eq!(Word::from_bits(word.bits()), word);
                     word = word.with_next_version();
                 }
@@ -120,7 +119,7 @@ mod tests {
     #[test]
     fn the_fields_fill_the_word() {
         let full = Word::from_bits(u64::MAX);
-        assert_eq!((full.version(), full.time()), (VERSIONS - 1, TIME));
+        assert_eq!((full.version(), full.field()), (VERSIONS - 1, FIELD));
         assert!(full.is_waiting() && full.is_behind());
     }
 }

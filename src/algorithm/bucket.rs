@@ -17,7 +17,7 @@ use crate::word::Word;
 /// It is kept by the generic cell rate algorithm (ITU-T I.371): one theoretical arrival time in one atomic word.
 #[derive(Debug)]
 pub struct Gcra {
-    cell: Cell,
+    cell: Cell<Rate>,
 }
 
 impl Algorithm for Gcra {}
@@ -45,8 +45,8 @@ impl sealed::Algorithm for Gcra {
         // The usual yes. It stands by itself so that nothing is spilled to the stack before the exchange, which would wait
         // for it.
         let (word, rate) = self.load();
-        if let Some(time) = rate.admit_in_64_bits(word.time(), now, n) {
-            if time != word.time() && self.cell.exchange(word, granted(word, &rate, time)).is_ok() {
+        if let Some(time) = rate.admit_in_64_bits(word.field(), now, n) {
+            if time != word.field() && self.cell.exchange(word, granted(word, &rate, time)).is_ok() {
                 return Ok(());
             }
         }
@@ -67,7 +67,7 @@ impl sealed::Algorithm for Gcra {
     fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
         loop {
             let (word, rate) = self.load();
-            let n = n.min(rate.remaining(word.time(), now));
+            let n = n.min(rate.remaining(word.field(), now));
             // What is there may have been taken meanwhile; then there is less, and this looks again.
             if (n > 0 || self.cell.still(word)) && self.try_acquire(n, now).is_ok() {
                 return n;
@@ -78,18 +78,18 @@ impl sealed::Algorithm for Gcra {
     fn refund(&self, n: u64, now: Nanos) {
         loop {
             let (word, rate) = self.load();
-            let done = match u64::try_from(rate.refunded(word.time(), now, n)) {
-                Ok(time) if time == word.time() => self.cell.still(word),
-                Ok(time) => self.cell.exchange(word, word.with_time(time)).is_ok(),
+            let done = match u64::try_from(rate.refunded(word.field(), now, n)) {
+                Ok(time) if time == word.field() => self.cell.still(word),
+                Ok(time) => self.cell.exchange(word, word.with_field(time)).is_ok(),
                 Err(_) => {
-                    let moved = self.cell.replace(|Version { word, rate, since, .. }| {
+                    let moved = self.cell.replace(|Version { word, record: rate, since, .. }| {
                         let rate = in_force(word, rate);
-                        let tat = rate.refunded(word.time(), now, n);
+                        let tat = rate.refunded(word.field(), now, n);
                         if tat >= 0 {
                             return Err(NothingToChange);
                         }
                         let (rate, tat) = rate.rebased_back(tat);
-                        Ok(Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since })
+                        Ok(Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since })
                     });
                     moved.is_ok()
                 }
@@ -107,7 +107,7 @@ impl sealed::Algorithm for Gcra {
     fn set_quota(&self, quota: Quota, now: Nanos) {
         let burst = quota.policing_burst();
         let interval = Interval::fit(&quota, burst, burst);
-        self.change(now, Some(quota), |left, Version { rate, .. }| {
+        self.change(now, Some(quota), |left, Version { record: rate, .. }| {
             Some(if rate.is_held(now) {
                 left.start_at(rate.origin, now, interval, burst)
             } else {
@@ -117,7 +117,7 @@ impl sealed::Algorithm for Gcra {
     }
 
     fn pause_until(&self, end: Nanos, now: Nanos) {
-        self.change(now, None, |left, Version { rate, max_pause, .. }| {
+        self.change(now, None, |left, Version { record: rate, max_pause, .. }| {
             let nothing_to_end = end <= now && !rate.is_held(now);
             let end = end.min(now.saturating_add(max_pause));
             (!nothing_to_end).then(|| left.start_at(end, now, rate.interval, rate.burst()))
@@ -135,7 +135,7 @@ impl Gcra {
     fn try_acquire_slow(&self, n: u64, now: Nanos) -> Result<(), Refused> {
         loop {
             let (word, rate) = self.load();
-            match rate.admit(word.time(), now, n).map(gcra::field) {
+            match rate.admit(word.field(), now, n).map(gcra::field) {
                 Some(Some(time)) => {
                     let next = granted(word, &rate, time);
                     // Unlimited costs nothing, and writes nothing.
@@ -148,7 +148,7 @@ impl Gcra {
                 Some(None) => return self.admit_and_rebase(n, now),
                 None => {
                     if self.cell.still(word) {
-                        return Err(rate.refusal(word.time(), now, n));
+                        return Err(rate.refusal(word.field(), now, n));
                     }
                 }
             }
@@ -158,25 +158,25 @@ impl Gcra {
     /// Grants and moves the origin in one exchange, so that the move changes no answer.
     #[cold]
     fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.cell.replace(|Version { word, rate, since, .. }| {
+        self.cell.replace(|Version { word, record: rate, since, .. }| {
             let rate = in_force(word, rate);
-            let tat = rate.admit(word.time(), now, n).ok_or_else(|| rate.refusal(word.time(), now, n))?;
+            let tat = rate.admit(word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
             let (rate, tat) = rate.rebased(tat, now);
-            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
-            Ok(Next { quota: None, rate, word, since })
+            let word = word.with_field(gcra::first_field(tat)).with_behind(false);
+            Ok(Next { quota: None, record: rate, word, since })
         })
     }
 
     /// Starts another version with what is left of this one, unless `start` sees nothing to change.
-    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version) -> Option<(Rate, Ticks)>) {
+    fn change(&self, now: Nanos, quota: Option<Quota>, start: impl Fn(Left, Version<Rate>) -> Option<(Rate, Ticks)>) {
         let changed = self.cell.replace(|version| {
             let Version { word, since, .. } = version;
-            let rate = in_force(word, version.rate);
-            let version = Version { rate, ..version };
-            let left = rate.left(word.time(), now, rate.capacity, since);
+            let rate = in_force(word, version.record);
+            let version = Version { record: rate, ..version };
+            let left = rate.left(word.field(), now, rate.capacity, since);
             let (next, tat) = start(left, version).ok_or(NothingToChange)?;
-            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
-            Ok(Next { quota, rate: next, word, since: left.since() })
+            let word = word.with_field(gcra::first_field(tat)).with_behind(false);
+            Ok(Next { quota, record: next, word, since: left.since() })
         });
         // Nothing to change is what was asked for too.
         let (Ok(()) | Err(NothingToChange)) = changed;
@@ -193,7 +193,7 @@ impl Gcra {
     fn look<R>(&self, answer: impl Fn(&Rate, u64) -> R) -> R {
         loop {
             let (word, rate) = self.load();
-            let answer = answer(&rate, word.time());
+            let answer = answer(&rate, word.field());
             if self.cell.still(word) {
                 return answer;
             }
@@ -212,7 +212,7 @@ fn in_force(word: Word, rate: Rate) -> Rate {
 #[inline]
 fn granted(word: Word, rate: &Rate, time: u64) -> Word {
     // A branch, since it is seldom taken and stands on the way to the exchange.
-    if rate.held { word.with_time(time).with_behind(true) } else { word.with_time(time) }
+    if rate.held { word.with_field(time).with_behind(true) } else { word.with_field(time) }
 }
 
 struct NothingToChange;

@@ -2,6 +2,7 @@
 
 mod bucket;
 pub(crate) mod gcra;
+mod rate_set;
 
 pub use bucket::Gcra;
 

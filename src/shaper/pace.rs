@@ -100,7 +100,7 @@ impl Pace {
     /// it has to wait.
     #[inline]
     pub(crate) fn pass(&self, word: Word, n: u64) -> Option<(Ticks, bool)> {
-        let tat = Ticks::from(word.time());
+        let tat = Ticks::from(word.field());
         if !self.is_due(self.slot(tat, n)) {
             return None;
         }

@@ -20,7 +20,7 @@ impl Queue {
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
         let burst = quota.shaping_burst();
         self.locked(now, |guarded, wakers| {
-            let first = self.restart(guarded, now, Some(quota), |left, Version { rate, .. }| {
+            let first = self.restart(guarded, now, Some(quota), |left, Version { record: rate, .. }| {
                 // What is owed for large requests is paid under the new quota, and must fit its word.
                 let (interval, largest) = self.settings.fit(&quota, left.debt(burst));
                 let (rate, tat) = if rate.is_held(now) {
@@ -42,7 +42,7 @@ impl Queue {
             if end <= now && !self.look(guarded, now).1.is_held() {
                 return;
             }
-            self.restart(guarded, now, None, |left, Version { rate, max_pause, .. }| {
+            self.restart(guarded, now, None, |left, Version { record: rate, max_pause, .. }| {
                 let end = end.min(now.saturating_add(max_pause));
                 let (rate, tat) = left.start_at(end, now, rate.interval, rate.burst());
                 (rate, tat, None)
@@ -58,10 +58,10 @@ impl Queue {
         }
         self.locked(now, |guarded, wakers| {
             // A version of its own, so that no later grant is taken for one that left the same word before.
-            self.change(guarded, |Version { word, rate, since, .. }| {
-                let (rate, tat) = rate.rebased_back(rate.refunded(word.time(), now, n));
-                let word = word.with_time(gcra::first_field(tat)).with_behind(false);
-                (Next { quota: None, rate, word, since }, None)
+            self.change(guarded, |Version { word, record: rate, since, .. }| {
+                let (rate, tat) = rate.rebased_back(rate.refunded(word.field(), now, n));
+                let word = word.with_field(gcra::first_field(tat)).with_behind(false);
+                (Next { quota: None, record: rate, word, since }, None)
             });
             // Who stands further back finds out when he comes to the front.
             self.grant_due(guarded, now, wakers);
@@ -74,17 +74,17 @@ impl Queue {
         guarded: &mut Guarded,
         now: Nanos,
         quota: Option<Quota>,
-        start: impl Fn(Left, Version) -> (Rate, Ticks, Option<u64>),
+        start: impl Fn(Left, Version<Rate>) -> (Rate, Ticks, Option<u64>),
     ) -> Word {
         let deepest_before = guarded.deepest;
-        let first = self.change(guarded, |version @ Version { word, rate, since, .. }| {
-            let left = rate.left(word.time(), now, deepest_before, since);
+        let first = self.change(guarded, |version @ Version { word, record: rate, since, .. }| {
+            let left = rate.left(word.field(), now, deepest_before, since);
             let (next, tat, largest) = start(left, version);
-            let word = word.with_time(gcra::first_field(tat)).with_behind(false);
-            (Next { quota, rate: next, word, since: left.since() }, largest)
+            let word = word.with_field(gcra::first_field(tat)).with_behind(false);
+            (Next { quota, record: next, word, since: left.since() }, largest)
         });
         // Of the word that began it: the one that stands may tell of a later grant.
-        guarded.deepest = deepest(&self.cell.rate(first), self.largest(first), first.time());
+        guarded.deepest = deepest(&self.cell.record(first), self.largest(first), first.field());
         first
     }
 
@@ -93,11 +93,15 @@ impl Queue {
     fn retime(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
         self.grant_due(guarded, now, wakers);
         let (word, pace) = self.look(guarded, now);
-        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.time().into(), ahead), n)));
+        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.field().into(), ahead), n)));
     }
 
     /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed. Returns its first.
-    pub(super) fn change(&self, guarded: &mut Guarded, next: impl Fn(Version) -> (Next, Option<u64>)) -> Word {
+    pub(super) fn change(
+        &self,
+        guarded: &mut Guarded,
+        next: impl Fn(Version<Rate>) -> (Next<Rate>, Option<u64>),
+    ) -> Word {
         let (mut number, mut last, mut first) = (0, Word::default(), Word::default());
         let Ok(()) = self.cell.replace(|version| {
             let (next, largest) = next(version);
@@ -110,7 +114,7 @@ impl Queue {
             Ok::<_, Infallible>(next)
         });
         guarded.carried = match guarded.carried {
-            Some((change, granted, now)) if last.same_tat(now) => Some((change, granted, first)),
+            Some((change, granted, now)) if last.same_field(now) => Some((change, granted, first)),
             _ => Some((number, last, first)),
         };
         first

@@ -115,7 +115,7 @@ pub(crate) enum Step {
 /// A word, and those who wait for it.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    cell: Cell,
+    cell: Cell<Rate>,
     settings: Settings,
     /// What the queue keeps of each version of the quota.
     versions: [Kept; VERSIONS],
@@ -216,7 +216,7 @@ impl Queue {
                 // Nothing is there behind others; but they may all be due.
                 true if self.waiting(now) > 0 || self.is_closed() => 0,
                 true => continue,
-                false => n.min(rate.remaining(word.time(), now)).min(self.largest(word)),
+                false => n.min(rate.remaining(word.field(), now)).min(self.largest(word)),
             };
             match self.pass(n, now) {
                 Some(grant) => return grant,
@@ -242,7 +242,7 @@ impl Queue {
                 return None;
             }
             let (tat, behind) = pace.pass(word, n)?;
-            let next = word.with_time(gcra::field(tat)?).with_behind(behind);
+            let next = word.with_field(gcra::field(tat)?).with_behind(behind);
             // Read before the exchange, which proves it.
             let grant = self.grant(n, word, next);
             // Unlimited costs nothing, and writes nothing.
@@ -261,7 +261,7 @@ impl Queue {
         // Relaxed: an estimate, of waiters that come and go.
         let ahead = if waiting { self.weight.load(Ordering::Relaxed) } else { 0 };
         // At the head there may be a single permit; no other request is due before that.
-        let due = pace.is_due(pace.slot(word.time().into(), if waiting { 1 } else { n }));
+        let due = pace.is_due(pace.slot(word.field().into(), if waiting { 1 } else { n }));
         let unclear =
             pace.must_rebase() || pace.is_past_a_pause() || (waiting && (due || n > largest || self.is_closed()));
         if !self.cell.still(word) {
@@ -290,7 +290,7 @@ impl Queue {
                     Arrival::Granted(grant) => return Ok(Entered::Granted(grant)),
                     Arrival::MustWait(word, pace) => (word, pace),
                 };
-                let slot = pace.slot(pace.after(word.time().into(), guarded.line.weight()), n);
+                let slot = pace.slot(pace.after(word.field().into(), guarded.line.weight()), n);
                 let due = pace.instant(slot);
                 let never = pace.wait(slot).is_none();
                 if let Some(deadline) = deadline.filter(|deadline| *deadline < due || never) {
@@ -329,7 +329,7 @@ impl Queue {
                 return Ok(Arrival::MustWait(word, pace));
             }
             let Some((tat, behind)) = pace.pass(word, n) else { return Ok(Arrival::MustWait(word, pace)) };
-            let next = word.with_time(gcra::first_field(tat)).with_behind(behind);
+            let next = word.with_field(gcra::first_field(tat)).with_behind(behind);
             if self.cell.exchange(word, next).is_ok() {
                 return Ok(Arrival::Granted(self.grant(n, word, next)));
             }
@@ -363,10 +363,10 @@ impl Queue {
             State::Granted(grant) => Step::Granted(grant),
             State::Refused(refused) => Step::Refused(refused),
             State::Waiting => {
-                let slot = pace.slot(pace.after(word.time().into(), ahead), n);
+                let slot = pace.slot(pace.after(word.field().into(), ahead), n);
                 // All slots up to now have been given.
                 let Some(deadline) = entry.deadline.filter(|deadline| *deadline <= now) else {
-                    let slot = head.map_or(slot, |n| pace.slot(word.time().into(), n));
+                    let slot = head.map_or(slot, |n| pace.slot(word.field().into(), n));
                     entry.armed = entry.no_later(pace.instant(slot));
                     return Step::Wait(entry.armed);
                 };
@@ -383,7 +383,7 @@ impl Queue {
     /// A permit that is collected so late that the slot after it has come already leaves the schedule behind, if nobody took a
     /// slot since.
     fn note_late_collection(&self, pace: &Pace, word: Word, grant: Grant) {
-        if !word.is_waiting() && word.same_tat(grant.after) && pace.is_behind(word.time().into()) {
+        if !word.is_waiting() && word.same_field(grant.after) && pace.is_behind(word.field().into()) {
             // If the exchange fails somebody has just taken the next slot, and has settled this himself.
             let _ = self.cell.exchange(word, word.with_behind(true));
         }
@@ -414,16 +414,16 @@ impl Queue {
         let unchanged = grant.change == self.change_of(word);
         let after = match guarded.carried {
             _ if unchanged => grant.after,
-            Some((change, granted, now)) if change == grant.change && granted.same_tat(grant.after) => now,
+            Some((change, granted, now)) if change == grant.change && granted.same_field(grant.after) => now,
             _ => return,
         };
-        if word.same_tat(after) {
+        if word.same_field(after) {
             if !unchanged {
                 // The next grant may leave this very word.
                 guarded.carried = None;
             }
-            let time = pace.without(word.time(), grant.n);
-            let before = word.with_time(time).with_behind(grant.behind && pace.is_behind(time.into()));
+            let time = pace.without(word.field(), grant.n);
+            let before = word.with_field(time).with_behind(grant.behind && pace.is_behind(time.into()));
             // If the exchange fails, a later grant was made.
             let _ = self.cell.exchange(word, before);
         }
@@ -439,7 +439,7 @@ impl Queue {
             if self.is_closed() || n > self.largest(word) {
                 return None;
             }
-            pace.wait(pace.slot(pace.after(word.time().into(), guarded.line.weight()), n))
+            pace.wait(pace.slot(pace.after(word.field().into(), guarded.line.weight()), n))
         })
     }
 
@@ -496,7 +496,7 @@ impl Queue {
         let line = &mut guarded.line;
         let mut next = word;
         while let Some((key, head)) = line.head() {
-            let (tat, n) = (next.time().into(), head.n);
+            let (tat, n) = (next.field().into(), head.n);
             let slot = pace.slot(tat, n);
             if !pace.is_due(slot) {
                 break;
@@ -508,7 +508,7 @@ impl Queue {
                 let tat = pace.depart(tat, n);
                 last = Some(Granted { key, overdue: pace.is_overdue(slot) });
                 let before = next;
-                next = next.with_time(gcra::first_field(tat)).with_behind(pace.is_behind(tat));
+                next = next.with_field(gcra::first_field(tat)).with_behind(pace.is_behind(tat));
                 State::Granted(self.grant(n, before, next))
             };
             wakers.wake(line.settle(key, state));
@@ -519,7 +519,7 @@ impl Queue {
             let published = self.cell.exchange(word, next);
             debug_assert!(published.is_ok(), "the word changed under the lock");
         }
-        let tat = next.time().into();
+        let tat = next.field().into();
         line.rearm_first_two(wakers, |ahead, n| pace.instant(pace.slot(pace.after(tat, ahead), n)));
         last
     }
@@ -532,9 +532,9 @@ impl Queue {
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, |Version { word, rate, since, .. }| {
-                let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.time());
-                (Next { quota: None, rate, word: word.with_time(gcra::first_field(tat)), since }, None)
+            self.change(guarded, |Version { word, record: rate, since, .. }| {
+                let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.field());
+                (Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since }, None)
             });
         }
     }
@@ -559,8 +559,8 @@ impl Queue {
     /// set back, since by then others have left.
     fn forget_a_past_pause(&self, guarded: &mut Guarded, now: Nanos) {
         if self.look(guarded, now).1.is_past_a_pause() {
-            self.change(guarded, |Version { word, rate, since, .. }| {
-                (Next { quota: None, rate: Rate { held: false, ..rate }, word, since }, None)
+            self.change(guarded, |Version { word, record: rate, since, .. }| {
+                (Next { quota: None, record: Rate { held: false, ..rate }, word, since }, None)
             });
         }
     }
@@ -599,8 +599,8 @@ enum Arrival {
 
 /// The refusal of a request that does not want to wait, behind `ahead` permits.
 fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
-    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
-    match pace.wait(pace.slot(pace.after(word.time().into(), ahead), n)) {
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.field()) };
+    match pace.wait(pace.slot(pace.after(word.field().into(), ahead), n)) {
         Some(retry_after) if pace.is_held() => Refused::Paused { asked: n, retry_after },
         Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
         None => Refused::Never { asked: n, remaining },
@@ -609,7 +609,7 @@ fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
 
 /// The refusal of a request whose slot lies beyond its deadline.
 fn too_late(pace: &Pace, word: Word, n: u64, slot: Ticks, deadline: Nanos) -> Refused {
-    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.time()) };
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.field()) };
     match pace.wait(slot) {
         Some(retry_after) if pace.is_held_at(deadline) => Refused::Paused { asked: n, retry_after },
         Some(wait) => Refused::DeadlineTooSoon { wait },
