@@ -40,8 +40,8 @@
 //! # Testing your own code
 //!
 //! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
-//!   shaper on a manual clock needs no runtime; moving the clock wakes the waits that are due.
-//! - Under tokio's paused clock a [`Shaper`] follows by itself. A [`TokenBucket`] on the default clock does not; give it a
+//!   shaper on a manual clock ([`Timer::Manual`]) needs no runtime; moving the clock wakes the waits that are due.
+//! - Under tokio's paused clock a [`Shaper`] follows by itself, unless it has [`Timer::Precise`]. A [`TokenBucket`] on the default clock does not; give it a
 //!   `TokioClock`.
 //! - Or give the time yourself, with the `..._at` methods.
 //!
@@ -74,8 +74,8 @@
 //!
 //! Both are on by default, and additive: no feature changes a type or takes a method away.
 //!
-//! - `tokio`: waits inside a tokio runtime use its timer and follow its paused clock; adds `TokioClock`. Without it all waits
-//!   use one shared timer thread.
+//! - `tokio`: waits inside a tokio runtime use its timer and follow its paused clock ([`Timer::Runtime`]); adds `TokioClock`.
+//!   Without it all waits use one shared timer thread.
 //! - `quanta`: [`DefaultClock`] reads the processor's time stamp counter. Without it, std's monotonic clock.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -105,6 +105,7 @@ pub use refused::Refused;
 pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder};
 pub use snapshot::Snapshot;
 pub use time::Nanos;
+pub use timer::Timer;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

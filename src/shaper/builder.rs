@@ -87,11 +87,26 @@ impl ShaperBuilder {
         self
     }
 
-    /// Runs the shaper on a clock that is moved by hand, for deterministic tests. Waits need no runtime then: moving the clock
-    /// wakes those who are due.
-    pub fn clock(mut self, clock: ManualClock) -> Self {
-        self.timer = Timer::Manual(clock);
+    /// Sets what the shaper waits with, and whose clock it reads: see [`Timer`]. The default is [`Timer::Runtime`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, Shaper, Timer};
+    ///
+    /// // One permit every 500 µs; tokio's timer would let two leave every millisecond.
+    /// let shaper = Shaper::builder(Quota::per_second(2_000)).timer(Timer::Precise).build();
+    /// assert!(shaper.try_acquire().is_ok());
+    /// ```
+    pub fn timer(mut self, timer: Timer) -> Self {
+        self.timer = timer;
         self
+    }
+
+    /// Runs the shaper on a clock that is moved by hand, for deterministic tests. Waits need no runtime then: moving the clock
+    /// wakes those who are due. Short for `timer(Timer::Manual(clock))`.
+    pub fn clock(self, clock: ManualClock) -> Self {
+        self.timer(Timer::Manual(clock))
     }
 
     /// Builds the shaper. It needs no runtime.

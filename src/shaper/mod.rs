@@ -59,7 +59,7 @@ use queue::{Grant, Queue};
 ///
 /// The schedule is anchored: a permit that a timer delivers late (tokio's timer: up to a millisecond and a half, more on a
 /// busy machine) does not move it, so the rate that is delivered is the rate that was configured, with one caller or with
-/// thousands. The price is that permits bunch within one tick of the timer. How much lateness may be made up for is bounded
+/// thousands. The price is that permits bunch within one tick of the timer; [`Timer::Precise`] has a finer one. How much lateness may be made up for is bounded
 /// by [`catch_up`](ShaperBuilder::catch_up).
 ///
 /// Random jitter is not needed and not offered: those who wait leave one by one, in the order in which they came.
@@ -77,11 +77,14 @@ use queue::{Grant, Queue};
 ///
 /// # Clock and timer
 ///
-/// A shaper reads the clock of its timer: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
+/// A shaper reads the clock of its [`Timer`]: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
 /// and one timer thread that all such waits share. A permit is never early on that clock; it is late by the timer's grain,
-/// in a tokio runtime up to the next whole millisecond. It works without a runtime too, or in one without timers. (tokio tells of
-/// missing timers by a panic alone; it is caught, so the panic hook sees it, and where panics abort such a runtime can't be
-/// waited in.) For deterministic tests there is [`ShaperBuilder::clock`].
+/// in a tokio runtime up to the next whole millisecond. Where permits must leave one by one and T is not many milliseconds,
+/// [`Timer::Precise`] waits with the timer thread inside a runtime too. For deterministic tests there is
+/// [`ShaperBuilder::clock`].
+///
+/// A shaper works without a runtime too, or in one without timers. (tokio tells of missing timers by a panic alone; it is
+/// caught, so the panic hook sees it, and where panics abort such a runtime can't be waited in.)
 ///
 /// # Cost
 ///

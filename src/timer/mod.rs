@@ -25,12 +25,59 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A clock, together with the way to be woken by it.
+/// What a [`Shaper`](crate::Shaper) waits with: a clock, together with the way to be woken by it. Chosen by
+/// [`ShaperBuilder::timer`](crate::ShaperBuilder::timer).
+///
+/// A permit is never early on the timer's clock, and is late by its grain at least. All of them deliver the configured rate,
+/// since the schedule does not move when a timer is late; what differs is how evenly the permits leave.
+///
+/// | | clock | grain | cost | choose it |
+/// |---|---|---|---|---|
+/// | `Runtime` | `TokioClock` in tokio, else [`StdClock`] | tokio: the next whole millisecond, else as `Precise` | tokio's timer, no thread | as a rule |
+/// | `Precise` | [`StdClock`] | the operating system's, some ten µs | a wake-up of the shared thread per permit | where permits must not bunch though T is a few milliseconds or less |
+/// | `Manual` | the [`ManualClock`] | none | none | in tests |
+///
+/// # The timer thread
+///
+/// All waits of the process that need one share one thread, called `tollgate-timer`. It is started by the first wait and ends
+/// a second after the last one has ended; a shaper on which nobody waits has none. If the system gives no thread, waits are
+/// polled without a rest until it does: that costs a processor, and no wait is lost.
+///
+/// # Examples
+///
+#[cfg_attr(feature = "tokio", doc = "```")]
+#[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+/// use std::time::Instant;
+/// use tollgate::{Quota, Shaper, Timer};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), tollgate::Refused> {
+/// let shaper = Shaper::builder(Quota::per_second(5_000)).timer(Timer::Precise).build();
+/// let start = Instant::now();
+/// for _ in 0..6 {
+///     let _permit = shaper.acquire().await?; // one every 200 µs, not five a millisecond
+/// }
+/// println!("six permits in {:?}", start.elapsed());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) enum Timer {
-    /// tokio's clock and timer inside a runtime that has them, else the monotonic clock and the timer thread.
+#[non_exhaustive]
+pub enum Timer {
+    /// tokio's clock and timer inside a runtime that has them, its paused clock included; elsewhere the monotonic clock and
+    /// the timer thread. The default.
+    ///
+    /// tokio's timer ends a sleep at the next whole millisecond, so at more than some hundred permits per second they leave in
+    /// bunches, one a millisecond.
     Runtime,
-    /// A clock that is moved by hand and wakes whoever is due.
+    /// The monotonic clock, [`StdClock`], and the timer thread, inside a tokio runtime too.
+    ///
+    /// Each permit is woken for by itself, late by what the operating system takes to wake a thread and then the task: mostly
+    /// well below 100 µs, more on a busy machine. Each costs a wake-up of the thread, two with a single waiter; see
+    /// `cargo bench --bench pace` for what that is on your machine. A paused tokio clock is not followed.
+    Precise,
+    /// A clock that is moved by hand and wakes those who are due, on the thread that moves it: for deterministic tests, without
+    /// a runtime. [`ShaperBuilder::clock`](crate::ShaperBuilder::clock) is its short form.
     Manual(ManualClock),
 }
 
@@ -39,6 +86,7 @@ impl Timer {
     pub(crate) fn now(&self) -> Nanos {
         match self {
             Self::Runtime => RuntimeClock.now(),
+            Self::Precise => StdClock.now(),
             Self::Manual(clock) => clock.now(),
         }
     }
@@ -81,6 +129,7 @@ impl Sleep {
         }
         match timer {
             Timer::Runtime => self.poll_runtime(until, cx),
+            Timer::Precise => self.poll_precise(until, cx),
             Timer::Manual(clock) => self.poll_manual(clock, until, cx),
         }
     }
@@ -109,6 +158,19 @@ impl Sleep {
                 None => return poll_thread(this.alarm, until, now, cx),
             }
         }
+    }
+
+    fn poll_precise(self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+        if StdClock.now() >= until {
+            return Poll::Ready(());
+        }
+        let set = self.project().alarm;
+        if set.as_ref().is_some_and(|set| set.until == until && set.alarm.keep_for(cx.waker())) {
+            return Poll::Pending;
+        }
+        let alarm = Alarm::on_thread(&thread::SHARED, until, cx.waker().clone());
+        *set = Some(SetAlarm { until, alarm });
+        Poll::Pending
     }
 
     fn poll_manual(self: Pin<&mut Self>, clock: &ManualClock, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
@@ -351,38 +413,70 @@ mod tests {
         }
     }
 
-    /// The timer thread, for waits outside a runtime.
-    mod outside {
+    /// The timer thread: for waits outside a runtime, and where it was chosen.
+    mod thread {
         use super::*;
 
-        const TIMER: Timer = Timer::Runtime;
+        const TIMERS: [Timer; 2] = [Timer::Runtime, Timer::Precise];
 
         #[test]
         fn a_sleep_ends_when_its_time_is_there() {
-            let until = soon(&TIMER);
-            assert!(block_on(sleep_until(&TIMER, until)) >= 2);
-            assert!(TIMER.now() >= until);
+            for timer in TIMERS {
+                let until = soon(&timer);
+                assert!(block_on(sleep_until(&timer, until)) >= 2, "{timer:?}");
+                assert!(timer.now() >= until, "{timer:?}");
+            }
         }
 
         #[test]
         fn a_dropped_sleep_takes_its_alarm_along() {
-            let count = Count::new();
-            let waker = count.waker();
-            let mut far = Box::pin(Sleep::new());
-            let until = TIMER.now().saturating_add(Duration::from_secs(100 * 365 * 24 * 60 * 60));
-            assert!(poll(far.as_mut(), &TIMER, until, &waker).is_pending());
-            assert_eq!(Arc::strong_count(&count), 3);
-            drop(far);
-            assert_eq!(Arc::strong_count(&count), 2);
+            for timer in TIMERS {
+                let count = Count::new();
+                let waker = count.waker();
+                let mut far = Box::pin(Sleep::new());
+                let until = timer.now().saturating_add(Duration::from_secs(100 * 365 * 24 * 60 * 60));
+                assert!(poll(far.as_mut(), &timer, until, &waker).is_pending());
+                assert_eq!(Arc::strong_count(&count), 3, "{timer:?}");
+                drop(far);
+                assert_eq!(Arc::strong_count(&count), 2, "{timer:?}");
+            }
         }
 
         #[test]
         fn far_instants_are_ordinary_ones() {
-            let mut sleep = pin!(Sleep::new());
-            for until in [Nanos::new(u64::MAX - 1), Nanos::from_secs(1 << 34), soon(&TIMER)] {
-                assert!(poll(sleep.as_mut(), &TIMER, until, Waker::noop()).is_pending());
+            for timer in TIMERS {
+                let mut sleep = pin!(Sleep::new());
+                for until in [Nanos::new(u64::MAX - 1), Nanos::from_secs(1 << 34), soon(&timer)] {
+                    assert!(poll(sleep.as_mut(), &timer, until, Waker::noop()).is_pending(), "{timer:?}");
+                }
+                assert!(poll(sleep.as_mut(), &timer, Nanos::MAX, Waker::noop()).is_pending(), "{timer:?}");
             }
-            assert!(poll(sleep.as_mut(), &TIMER, Nanos::MAX, Waker::noop()).is_pending());
+        }
+
+        #[test]
+        fn a_time_that_is_there_needs_no_alarm() {
+            for timer in TIMERS {
+                let mut sleep = pin!(Sleep::new());
+                assert!(poll(sleep.as_mut(), &timer, timer.now(), Waker::noop()).is_ready(), "{timer:?}");
+                assert!(sleep.alarm.is_none(), "{timer:?}");
+            }
+        }
+
+        #[test]
+        fn another_instant_or_waker_takes_the_place_of_the_one_before() {
+            for timer in TIMERS {
+                let (first, second, last, mut sleep) = (Count::new(), Count::new(), Unpark::new(), pin!(Sleep::new()));
+                let far = timer.now().saturating_add(Duration::from_secs(3_600));
+                assert!(poll(sleep.as_mut(), &timer, far, &first.waker()).is_pending());
+                assert!(poll(sleep.as_mut(), &timer, far, &second.waker()).is_pending());
+                assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2), "{timer:?}");
+                let until = soon(&timer);
+                while poll(sleep.as_mut(), &timer, until, &last.waker()).is_pending() {
+                    last.wait();
+                }
+                assert!(timer.now() >= until, "{timer:?}");
+                assert_eq!((first.get(), second.get()), (0, 0), "{timer:?}");
+            }
         }
     }
 
@@ -605,6 +699,21 @@ mod tests {
             }
             runtime.block_on(tokio::time::advance(Duration::from_nanos(1)));
             assert!(poll(sleep.as_mut(), &TIMER, until, &count.waker()).is_ready());
+        }
+
+        #[test]
+        fn the_precise_timer_does_not_follow_a_paused_clock() {
+            let runtime = paused();
+            let _in_runtime = runtime.enter();
+            let (woken, mut sleep) = (Unpark::new(), pin!(Sleep::new()));
+            let until = soon(&Timer::Precise);
+            runtime.block_on(tokio::time::advance(YEAR));
+            while poll(sleep.as_mut(), &Timer::Precise, until, &woken.waker()).is_pending() {
+                woken.wait();
+            }
+            assert!(StdClock.now() >= until);
+            assert!(StdClock.now() < until.saturating_add(YEAR));
+            assert!(matches!(sleep.runtime, RuntimeSleep::Unarmed));
         }
 
         #[test]

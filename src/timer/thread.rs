@@ -1,4 +1,4 @@
-//! The timer thread: for waits outside a runtime, and in one without timers.
+//! The timer thread: for waits outside a runtime, in one without timers, and where it was chosen.
 
 use super::{AlarmKey, Alarms, WakeList};
 use crate::clock::{Clock, StdClock};

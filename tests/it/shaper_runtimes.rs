@@ -2,13 +2,13 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tollgate::{ManualClock, Quota, Refused, Shaper};
+use tollgate::{ManualClock, Quota, Refused, Shaper, Timer};
 
 use crate::tasks::{Task, by_hand};
 use crate::{HOUR, SECOND};
@@ -195,6 +195,32 @@ fn a_runtime_without_timers_is_no_reason_to_panic() {
         (first, waiter.leaves())
     });
     assert!(first && second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_precise_timer_keeps_the_pace_by_its_own_clock() {
+    let shaper = Arc::new(Shaper::builder(Quota::per_second(5_000)).timer(Timer::Precise).build());
+    let (start, paused) = (shaper.now(), tokio::time::Instant::now());
+    assert!(shaper.acquire().await.is_ok());
+    let left = Arc::new(Mutex::new(Vec::new()));
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let (shaper, left) = (Arc::clone(&shaper), Arc::clone(&left));
+            tokio::spawn(async move {
+                let _permit = shaper.acquire().await.unwrap();
+                left.lock().unwrap().push(shaper.now());
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let left = left.lock().unwrap();
+    assert_eq!(left.len(), 50);
+    for (&at, place) in left.iter().zip(1..) {
+        assert!(at >= start.saturating_add(place * Duration::from_micros(200)), "{place} left at {at:?}");
+    }
+    assert_eq!(paused.elapsed(), Duration::ZERO);
 }
 
 #[test]
