@@ -55,7 +55,8 @@
 //! # Reading the code
 //!
 //! [`phase`] runs one phase; a further one is a variant of its enum. [`client`] calls, at the pace of [`pace`]. [`server`] speaks
-//! HTTP for [`service`], which falls over when the judge of [`law`] says so. [`report`] turns what happened into the table.
+//! HTTP for [`service`], which falls over when the judge of [`law`] says so. [`report`] turns what happened into the table;
+//! [`progress`] is the bar on a terminal.
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts and times of a run of seconds are far from any edge")]
 
@@ -65,6 +66,7 @@ mod failure;
 mod law;
 mod pace;
 mod phase;
+mod progress;
 mod report;
 mod server;
 mod service;

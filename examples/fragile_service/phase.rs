@@ -11,6 +11,7 @@ use crate::client::{self, Mishaps};
 use crate::failure::Failure;
 use crate::law::Law;
 use crate::pace::{CATCH_UP, Pace};
+use crate::progress::{Progress, STEP, STEPS};
 use crate::report::{self, Outcome};
 use crate::server::{Host, Server};
 use crate::service::{PEACE, Service};
@@ -76,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// Runs the phase and says every second how it goes.
+    /// Runs the phase and shows how it goes.
     pub(crate) async fn run(self, args: &Args) -> Result<Outcome, Failure> {
         let host = Host::open(self.service(args));
         let server = Server::start(Arc::clone(&host)).await.map_err(Failure::Listen)?;
@@ -94,11 +95,14 @@ impl Phase {
             callers.spawn(client::call(address, stream, pace.for_another(), Arc::clone(&mishaps)));
         }
 
-        let start = Instant::now();
-        for second in 1..=self.seconds(args.seconds) {
-            sleep_until(start + Duration::from_secs(second)).await;
-            report::progress(self.name(), second, host.tally());
+        let progress = Progress::new(self.name(), self.seconds(args.seconds));
+        let mut next = Instant::now();
+        for step in 1..=self.seconds(args.seconds) * STEPS {
+            next += STEP;
+            sleep_until(next).await;
+            progress.show(step, host.tally());
         }
+        drop(progress);
         callers.abort_all();
         while let Some(ended) = callers.join_next().await {
             match ended {
