@@ -1,8 +1,11 @@
 //! The command line.
 
+use std::env;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 
 use crate::phase::Phase;
 
@@ -42,7 +45,9 @@ Law of the service:
   tasks + 1 + rate * 505 ms calls: those that were under way, and what a shaper lets go until it is paused. One call more is
   a fall. The law above goes on, so those who waited for the end must not leave in a burst.
 
-JSON: one object a phase, a line each
+Progress: a line a second on standard error, counted since the phase began, and on a terminal a bar
+
+Outcome: a line a phase, as a table or with --json as one object
   phase         unlimited (no limiter), shaped (one shaper for all tasks), or deadlines (the same with tasks that wait for a
                 random short time, some of which give up before it is over; the seed is fixed)
   configured    calls per second that the service bears and the shaper grants, as given by --rate
@@ -50,9 +55,16 @@ JSON: one object a phase, a line each
                 any call, the second of peace included; null with fewer than two arrivals
   falls         how often the service fell over
   refused       calls answered 503 or 429, and permits that the shaper refused: not in time, or paused
-  spacing_p50   microseconds from one arrival at the service to the next, half of them are at most this; null with fewer
-                than two arrivals
+  spacing_p50   microseconds from one arrival at the service to the next, half of them are at most this; an even pace has
+                1,000,000 / rate; null with fewer than two arrivals
   spacing_p99   the same for 99 of 100
+  errors        calls and attempts to connect that failed; in the table only
+
+Picture: arrivals.svg, drawn from all calls that arrived; times count from a phase's first call
+  above         calls a second, counted in equal steps of time, and as a line the rate that the service bears; the scale is
+                logarithmic
+  below         a moment of each phase: each call a dot, as high as there are calls from the first one shown to it, and as a
+                line the most that the law allows from that one on
 
 Exit code:
   0 if the service stood through shaped and deadlines, 1 if it fell over in one (or no call was served there, or it did not
@@ -61,7 +73,7 @@ Exit code:
 /// Calls a service that falls over when it is called too fast: first without a limiter, then through a shared shaper, then through one with callers that have no time.
 ///
 /// Progress goes to standard error, the outcome to standard output. A run ends by itself within 20 seconds.
-#[derive(Clone, Copy, Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(name = "fragile_service", after_long_help = DETAILS)]
 pub(crate) struct Args {
     /// Calls per second that the service bears, and that the shaper grants
@@ -79,6 +91,18 @@ pub(crate) struct Args {
     /// Print one JSON object a phase instead of the table
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Folder for the picture of the run, arrivals.svg [default: fragile_service in cargo's target folder]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new().map(PathBuf::from))]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+impl Args {
+    /// Returns the folder for the picture.
+    pub(crate) fn charts(&self) -> PathBuf {
+        let target = || env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+        self.charts.clone().unwrap_or_else(|| target().join("fragile_service"))
+    }
 }
 
 /// Reads the length of a phase; a range alone would not say why it ends where it does.
@@ -107,9 +131,18 @@ mod tests {
     fn the_command_line_is_sound_and_documents_every_field() {
         Args::command().debug_assert();
         let help = Args::command().render_long_help().to_string();
-        for word in
-            ["--rate", "--tasks", "--seconds", "--json", "spacing_p99", "microseconds", "5 ms", "deadlines", "429"]
-        {
+        for word in [
+            "--rate",
+            "--tasks",
+            "--seconds",
+            "--json",
+            "--charts",
+            "spacing_p99",
+            "microseconds",
+            "5 ms",
+            "deadlines",
+            "429",
+        ] {
             assert!(help.contains(word), "{word} is missing in:\n{help}");
         }
     }
@@ -118,6 +151,12 @@ mod tests {
     fn a_run_without_arguments_takes_the_defaults() {
         let args = parse(&[]).unwrap();
         assert_eq!((args.rate, args.tasks, args.seconds, args.json), (500, 50, 4, false));
+        assert!(args.charts().ends_with("fragile_service"));
+    }
+
+    #[test]
+    fn the_picture_goes_where_it_is_told() {
+        assert_eq!(parse(&["--charts", "docs/charts"]).unwrap().charts(), PathBuf::from("docs/charts"));
     }
 
     #[test]
@@ -130,6 +169,7 @@ mod tests {
             ("--seconds", "0", "from 1 to 5"),
             ("--seconds", "6", "must end within 20 s"),
             ("--seconds", "1.5", "a whole number"),
+            ("--charts", "", "a value is required"),
         ] {
             let message = parse(&[arg, value]).unwrap_err();
             assert!(message.contains(arg) && message.contains(range), "{arg} {value}: {message}");

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     Caller(JoinError),
     /// The outcomes could not be written to standard output.
     Print(io::Error),
+    /// The picture of the run could not be written there.
+    Picture(PathBuf, io::Error),
     /// The run was not over after this time.
     Late(Duration),
 }
@@ -32,6 +35,7 @@ impl fmt::Display for Failure {
             Self::Connect(address, error) => write!(f, "cannot connect to the service at {address}: {error}"),
             Self::Caller(error) => write!(f, "a caller of the service broke off: {error}"),
             Self::Print(error) => write!(f, "cannot print the outcome: {error}"),
+            Self::Picture(path, error) => write!(f, "cannot write the picture to {}: {error}", path.display()),
             Self::Late(limit) => write!(f, "gave up: the run was not over after {limit:?}"),
         }
     }
@@ -40,7 +44,11 @@ impl fmt::Display for Failure {
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Runtime(error) | Self::Listen(error) | Self::Connect(_, error) | Self::Print(error) => Some(error),
+            Self::Runtime(error)
+            | Self::Listen(error)
+            | Self::Connect(_, error)
+            | Self::Print(error)
+            | Self::Picture(_, error) => Some(error),
             Self::Caller(error) => Some(error),
             Self::Late(_) => None,
         }

@@ -28,6 +28,11 @@ impl Law {
     pub(crate) fn and_once(self, rate: u64, ahead: Duration) -> Self {
         Self { allowance: self.allowance + i128::from(rate) * nanoseconds(ahead), ..self }
     }
+
+    /// Returns how many calls a span may hold, with the part of a call that is left over. For display only.
+    pub(crate) fn most_in(self, span: Duration) -> f64 {
+        (self.allowance + self.rate * nanoseconds(span)) as f64 / CALL as f64
+    }
 }
 
 /// Holds calls against a [`Law`], in the order of their arrival.
@@ -90,6 +95,12 @@ mod tests {
             assert!(judge.keeps(Duration::from_secs(9)), "call {call}");
         }
         assert!(!judge.keeps(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_span_may_hold_the_allowance_and_what_the_rate_brings() {
+        let law = Law::new(500, 3, Duration::from_millis(5));
+        assert_eq!([0, 100].map(|span| law.most_in(Duration::from_millis(span))), [5.5, 55.5]);
     }
 
     #[test]

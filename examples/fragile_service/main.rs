@@ -14,8 +14,9 @@
 //!   call `429` with `Retry-After: 1`. Who gets that pauses the shaper, for all. Nobody may call meanwhile, nobody leaves in a
 //!   burst when the second is over, and the service must never fall over. The phase takes that second longer than the others.
 //!
-//! Progress goes to standard error, the table (or with `--json` one object a phase) to standard output. The run ends by itself
-//! within 20 seconds. The exit code is 0 if the service stood through every shaped phase, 1 if it fell over in one (or no call
+//! Progress goes to standard error, the table (or with `--json` one object a phase) to standard output. A picture of what the
+//! service saw goes to `fragile_service/arrivals.svg` in cargo's target folder, or where `--charts` says; `--help` tells what the
+//! columns and the picture mean. The run ends by itself within 20 seconds. The exit code is 0 if the service stood through every shaped phase, 1 if it fell over in one (or no call
 //! was served there, or the run could not be made), and 2 for arguments that make no sense.
 //!
 //! All that a program of your own needs is in [`pace`]: build a shaper, share it, wait for a permit, call.
@@ -55,17 +56,20 @@
 //! # Reading the code
 //!
 //! [`phase`] runs one phase; a further one is a variant of its enum. [`client`] calls, at the pace of [`pace`]. [`server`] speaks
-//! HTTP for [`service`], which falls over when the judge of [`law`] says so. [`report`] turns what happened into the table;
-//! [`progress`] is the bar on a terminal.
+//! HTTP for [`service`], which falls over when the judge of [`law`] says so. [`report`] turns what happened into the table and
+//! [`picture`] into a chart, which [`chart`] draws; [`progress`] is the bar on a terminal.
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts and times of a run of seconds are far from any edge")]
 
 mod args;
+#[path = "../chart/mod.rs"]
+mod chart;
 mod client;
 mod failure;
 mod law;
 mod pace;
 mod phase;
+mod picture;
 mod progress;
 mod report;
 mod server;
@@ -73,6 +77,7 @@ mod service;
 
 use std::process::ExitCode;
 use std::time::Duration;
+use std::{fs, io};
 
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -99,20 +104,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs all phases, prints their outcomes, and says whether all went as they must.
+/// Runs all phases, prints their outcomes, draws their picture, and says whether all went as they must.
 fn run(args: &Args) -> Result<bool, Failure> {
+    let charts = args.charts();
+    // First of all: a folder that cannot be made should not be found out at the end.
+    fs::create_dir_all(&charts).map_err(|error| Failure::Picture(charts.clone(), error))?;
+
     let runtime = Runtime::new().map_err(Failure::Runtime)?;
     let phases = async {
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut seen) = (Vec::new(), Vec::new());
         for phase in Phase::ALL {
-            outcomes.push(phase.run(args).await?);
+            let (outcome, calls) = phase.run(args).await?;
+            outcomes.push(outcome);
+            seen.push((phase, calls));
         }
-        Ok(outcomes)
+        Ok((outcomes, seen))
     };
     // Arguments that would take longer are refused, so only a machine that hardly runs gets here. A second is left to end in.
     let limit = WHOLE_RUN.saturating_sub(Duration::from_secs(1));
-    let outcomes = runtime.block_on(async { timeout(limit, phases).await }).map_err(|_| Failure::Late(limit))??;
+    let (outcomes, seen) =
+        runtime.block_on(async { timeout(limit, phases).await }).map_err(|_| Failure::Late(limit))??;
 
     report::print(&outcomes, args.json).map_err(Failure::Print)?;
+    let path = charts.join("arrivals.svg");
+    let svg = chart::svg(&picture::picture(args, &seen)).map_err(io::Error::other);
+    svg.and_then(|svg| fs::write(&path, svg)).map_err(|error| Failure::Picture(path.clone(), error))?;
+    report::say(&format!("picture: {} (what it and the columns mean: --help)", path.display()));
     Ok(Phase::ALL.iter().zip(&outcomes).all(|(phase, outcome)| phase.passed(outcome)))
 }

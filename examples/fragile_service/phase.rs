@@ -14,7 +14,7 @@ use crate::pace::{CATCH_UP, Pace};
 use crate::progress::{Progress, STEP, STEPS};
 use crate::report::{self, Outcome};
 use crate::server::{Host, Server};
-use crate::service::{PEACE, Service};
+use crate::service::{Call, PEACE, Service};
 
 /// What the limits and moods of the callers in a hurry follow from.
 const SEED: u64 = 1;
@@ -35,7 +35,7 @@ impl Phase {
     pub(crate) const ALL: [Self; 3] = [Self::Unlimited, Self::Shaped, Self::Deadlines];
 
     /// Returns the name under which the phase is reported.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unlimited => "unlimited",
             Self::Shaped => "shaped",
@@ -77,8 +77,8 @@ impl Phase {
         }
     }
 
-    /// Runs the phase and shows how it goes.
-    pub(crate) async fn run(self, args: &Args) -> Result<Outcome, Failure> {
+    /// Runs the phase, shows how it goes, and returns what came of it and every call.
+    pub(crate) async fn run(self, args: &Args) -> Result<(Outcome, Vec<Call>), Failure> {
         let host = Host::open(self.service(args));
         let server = Server::start(Arc::clone(&host)).await.map_err(Failure::Listen)?;
         let address = server.address();
@@ -124,12 +124,12 @@ impl Phase {
                 mishaps.given_up(),
             ));
         }
-        Ok(outcome)
+        Ok((outcome, host.calls()))
     }
 }
 
 /// The law of the service; `main.rs` says why it is this one.
-fn law(args: &Args) -> Law {
+pub(crate) fn law(args: &Args) -> Law {
     Law::new(args.rate, args.tasks + 1, CATCH_UP)
 }
 

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::service::{Answer, PEACE, Service, Tally};
+use crate::service::{Answer, Call, PEACE, Service, Tally};
 
 /// The service and the clock by which it judges.
 #[derive(Debug)]
@@ -39,9 +39,14 @@ impl Host {
         self.service.lock().tally()
     }
 
+    /// Returns all calls so far.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.service.lock().calls().to_vec()
+    }
+
     /// Returns the times of all calls so far, counted from the opening.
     pub(crate) fn arrivals(&self) -> Vec<Duration> {
-        self.service.lock().arrivals().to_vec()
+        self.service.lock().calls().iter().map(|call| call.at).collect()
     }
 
     /// Answers the calls of one connection until the caller hangs up.

@@ -21,6 +21,14 @@ pub(crate) enum Answer {
     Down,
 }
 
+/// A call and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// When it arrived, counted from the opening of the service.
+    pub(crate) at: Duration,
+    pub(crate) answer: Answer,
+}
+
 /// What the service has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -45,7 +53,7 @@ pub(crate) struct Service {
     judge: Judge,
     up_again: Duration,
     tally: Tally,
-    arrivals: Vec<Duration>,
+    calls: Vec<Call>,
     peace: Peace,
 }
 
@@ -64,7 +72,7 @@ impl Service {
     /// Opens a service that stands.
     pub(crate) fn new(law: Law) -> Self {
         let (up_again, peace) = (Duration::ZERO, Peace::Unwanted);
-        Self { law, judge: Judge::new(law), up_again, tally: Tally::default(), arrivals: Vec::new(), peace }
+        Self { law, judge: Judge::new(law), up_again, tally: Tally::default(), calls: Vec::new(), peace }
     }
 
     /// Lets it ask for peace once, with the first call from `at` on. Then `law` says what it bears until it has had its peace.
@@ -74,7 +82,12 @@ impl Service {
 
     /// Answers a call that arrived at `at`. Calls are to be handed in in the order of their times.
     pub(crate) fn answer(&mut self, at: Duration) -> Answer {
-        self.arrivals.push(at);
+        let answer = self.decide(at);
+        self.calls.push(Call { at, answer });
+        answer
+    }
+
+    fn decide(&mut self, at: Duration) -> Answer {
         if at >= self.up_again && self.judge.keeps(at) && self.is_left_in_peace(at) {
             if self.asks_for_peace(at) {
                 self.tally.asked += 1;
@@ -117,9 +130,9 @@ impl Service {
         self.tally
     }
 
-    /// Returns the times of all calls so far, refused ones included.
-    pub(crate) fn arrivals(&self) -> &[Duration] {
-        &self.arrivals
+    /// Returns all calls so far, refused ones included, in the order of their arrival.
+    pub(crate) fn calls(&self) -> &[Call] {
+        &self.calls
     }
 }
 
@@ -139,7 +152,8 @@ mod tests {
         let answers = [0, 0, 10, 500, 1_009, 1_010].map(|at| service.answer(Duration::from_millis(at)));
         assert_eq!(answers, [Served, Served, Down, Down, Down, Served]);
         assert_eq!(service.tally(), Tally { served: 3, refused: 3, falls: 1, asked: 0 });
-        assert_eq!(service.arrivals().len(), 6);
+        let last = Call { at: Duration::from_millis(1_010), answer: Served };
+        assert_eq!((service.calls().len(), service.calls()[5]), (6, last));
     }
 
     #[test]
