@@ -27,6 +27,10 @@
 //! | a yes or no at once, bursts allowed up to a size: API clients, log lines | [`TokenBucket`] |
 //! | the same, thought of as a bucket that leaks and must not overflow | [`LeakyBucket`], another name for it |
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
+//! | a budget for each key: user, address, route | a limiter for each in a map of your own |
+//!
+//! One limiter is one budget. There is no type for keys: a map such as `Mutex<HashMap<Key, Arc<TokenBucket>>>` holds them, and
+//! it is yours to bound it. A bucket whose [`Snapshot::reset_after`] is zero is full, as a new one would be.
 //!
 //! # Words
 //!
