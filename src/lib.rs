@@ -1,7 +1,7 @@
 //! An in-process rate limiter: lock-free decisions on one atomic word, and async pacing in first-come order.
 //!
 //! Threads and tasks share one `Arc`. Either they ask and get yes or no at once (*policing*: [`Limiter`]), or they wait for a
-//! permit that is handed out in order and at an even pace (*shaping*: [`Shaper`]).
+//! permit that is handed out in order and at an even pace (*shaping*: [`Shaper`]). Threads and tasks wait in one line.
 //!
 //! ```
 //! use std::sync::Arc;

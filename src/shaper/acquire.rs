@@ -53,7 +53,7 @@ pin_project! {
 
 impl<'a> Acquire<'a> {
     pub(super) fn new(shaper: &'a Shaper, n: u64) -> Self {
-        Self { ticket: Ticket::new(shaper, n), sleep: Sleep::new() }
+        Self { ticket: Ticket::new(shaper, n, None), sleep: Sleep::new() }
     }
 
     /// Sets a time limit, counted from the first poll. See [`Shaper::acquire_within`].
@@ -65,7 +65,7 @@ impl<'a> Acquire<'a> {
 
 impl AcquireOwned {
     pub(super) fn new(shaper: Arc<Shaper>, n: u64) -> Self {
-        Self { ticket: Ticket::new(shaper, n), sleep: Sleep::new() }
+        Self { ticket: Ticket::new(shaper, n, None), sleep: Sleep::new() }
     }
 
     /// Sets a time limit, counted from the first poll. See [`Shaper::acquire_within`].
@@ -94,49 +94,49 @@ impl Future for AcquireOwned {
 }
 
 /// A request and its place. Dropping it gives the place up.
-struct Ticket<S: Deref<Target = Shaper>> {
-    shaper: S,
+pub(super) struct Ticket<S: Deref<Target = Shaper>> {
+    pub(super) shaper: S,
     n: u64,
     limit: Option<Duration>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy)]
-enum Stage {
+pub(super) enum Stage {
     /// Not polled yet, or answered: the next poll asks.
     Asks,
     /// In line until that instant, or until woken.
     Waits(Key, Nanos),
-    /// Granted; the task may have to yield to the runtime before it is told.
+    /// Granted; a task may have to yield to the runtime before it is told.
     Holds(Grant),
 }
 
 impl<S: Deref<Target = Shaper>> Ticket<S> {
-    fn new(shaper: S, n: u64) -> Self {
-        Self { shaper, n, limit: None, stage: Stage::Asks }
+    pub(super) fn new(shaper: S, n: u64, limit: Option<Duration>) -> Self {
+        Self { shaper, n, limit, stage: Stage::Asks }
     }
 
     fn poll(&mut self, mut sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<Result<Grant, Refused>> {
         loop {
             // State first and the timer after it: what is due is granted however the timer fares.
-            match self.look(cx.waker()) {
+            match self.look(|| cx.waker().clone()) {
                 Ok(Stage::Holds(grant)) => {
                     ready!(yield_now_and_then(cx));
-                    self.stage = Stage::Asks;
+                    self.end();
                     return Poll::Ready(Ok(grant));
                 }
                 Ok(Stage::Waits(_, until)) => ready!(sleep.as_mut().poll_until(&self.shaper.timer, until, cx)),
                 Ok(Stage::Asks) => {}
                 Err(refused) => {
-                    self.stage = Stage::Asks;
+                    self.end();
                     return Poll::Ready(Err(refused));
                 }
             }
         }
     }
 
-    /// Asks the queue what there is to know.
-    fn look(&mut self, waker: &Waker) -> Result<Stage, Refused> {
+    /// Asks the queue what there is to know. Takes a waker only if that is more than a permit that is free.
+    pub(super) fn look(&mut self, waker: impl FnOnce() -> Waker) -> Result<Stage, Refused> {
         let Shaper { queue, timer } = &*self.shaper;
         self.stage = match self.stage {
             Stage::Holds(grant) => Stage::Holds(grant),
@@ -146,19 +146,24 @@ impl<S: Deref<Target = Shaper>> Ticket<S> {
                     Stage::Holds(grant)
                 } else {
                     let deadline = self.limit.map(|limit| now.saturating_add(limit));
-                    match queue.enter(self.n, now, deadline, waker.clone())? {
+                    match queue.enter(self.n, now, deadline, waker())? {
                         Entered::Granted(grant) => Stage::Holds(grant),
                         Entered::Waits(key, until) => Stage::Waits(key, until),
                     }
                 }
             }
-            Stage::Waits(key, _) => match queue.step(key, timer.now(), waker.clone()) {
+            Stage::Waits(key, _) => match queue.step(key, timer.now(), waker()) {
                 Step::Granted(grant) => Stage::Holds(grant),
                 Step::Wait(until) => Stage::Waits(key, until),
                 Step::Refused(refused) => return Err(refused),
             },
         };
         Ok(self.stage)
+    }
+
+    /// Its answer has been collected.
+    pub(super) fn end(&mut self) {
+        self.stage = Stage::Asks;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The shaper: callers wait for their place and leave at an even pace.
 
 mod acquire;
+mod blocking;
 mod builder;
 pub(crate) mod line;
 mod pace;
@@ -23,8 +24,9 @@ use queue::{Grant, Queue};
 
 /// Makes callers wait for their place and lets them leave at an even pace (shaping): the leaky bucket as a queue.
 ///
-/// `shaper.acquire().await` before each call is all that is needed in front of a fragile dependency. Share it as
-/// `Arc<Shaper>` between tasks. Building it needs no runtime; it runs no task of its own.
+/// `shaper.acquire().await` before each call is all that is needed in front of a fragile dependency, or
+/// [`acquire_blocking`](Self::acquire_blocking) where the code is not async. Share it as `Arc<Shaper>` between tasks and
+/// threads. Building it needs no runtime; it runs no task of its own.
 ///
 #[cfg_attr(feature = "tokio", doc = "```")]
 #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
@@ -66,10 +68,11 @@ use queue::{Grant, Queue};
 ///
 /// # Fairness
 ///
-/// Strictly first come, first served, in the order of first polls; [`try_acquire`](Self::try_acquire) does not overtake
-/// those who wait, and a large request at the head is not overtaken by small ones. A waiter whose task is not polled when its
-/// turn comes takes its slot all the same, so it costs those behind it an interval, and nobody freezes. (One who stands behind
-/// two or more such waiters, and behind others that gave up, may sleep until the place that he was told when he came.)
+/// Strictly first come, first served, in the order of first polls, and of calls where threads wait;
+/// [`try_acquire`](Self::try_acquire) does not overtake those who wait, and a large request at the head is not overtaken by
+/// small ones. A waiter whose task is not polled when its turn comes takes its slot all the same, so it costs those behind it an
+/// interval, and nobody freezes. (One who stands behind two or more such waiters, and behind others that gave up, may sleep
+/// until the place that he was told when he came.)
 ///
 /// # Cancel safety
 ///
@@ -78,10 +81,10 @@ use queue::{Grant, Queue};
 /// # Clock and timer
 ///
 /// A shaper reads the clock of its [`Timer`]: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
-/// and one timer thread that all such waits share. A permit is never early on that clock; it is late by the timer's grain,
-/// in a tokio runtime up to the next whole millisecond. Where permits must leave one by one and T is not many milliseconds,
-/// [`Timer::Precise`] waits with the timer thread inside a runtime too. For deterministic tests there is
-/// [`ShaperBuilder::clock`].
+/// and one timer thread that all tasks share which wait so; a thread that waits times its own sleep. A permit is never early on
+/// that clock; it is late by the timer's grain, in a tokio runtime up to the next whole millisecond. Where permits must leave one
+/// by one and T is not many milliseconds, [`Timer::Precise`] waits without tokio's timer inside a runtime too. For
+/// deterministic tests there is [`ShaperBuilder::clock`].
 ///
 /// A shaper works without a runtime too, or in one without timers. (tokio tells of missing timers by a panic alone; it is
 /// caught, so the panic hook sees it, and where panics abort such a runtime can't be waited in.)
@@ -243,6 +246,104 @@ impl Shaper {
     /// See [`Acquire`].
     pub fn acquire_n_owned(self: Arc<Self>, n: u64) -> AcquireOwned {
         AcquireOwned::new(self, n)
+    }
+
+    /// Waits for one permit on this thread. For code that is not async: threads and tasks stand in one line, in the order in which
+    /// they came, and no runtime is needed.
+    ///
+    /// While it waits the thread sleeps. It wakes by the same clock as tasks: in the context of a tokio runtime that is the
+    /// runtime's, which may be paused. Prefer `tokio::task::spawn_blocking` there: a thread of the runtime that waits here runs
+    /// no tasks meanwhile, as with any blocking call.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). At rate 0 it waits until the quota changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use tollgate::{Quota, Shaper};
+    ///
+    /// let shaper = Shaper::new(Quota::per_second(1_000));
+    /// thread::scope(|scope| {
+    ///     for _ in 0..3 {
+    ///         scope.spawn(|| {
+    ///             let _permit = shaper.acquire_blocking()?;
+    ///             // call the service: one call a millisecond, whichever thread asks
+    ///             Ok::<(), tollgate::Refused>(())
+    ///         });
+    ///     }
+    /// });
+    /// ```
+    pub fn acquire_blocking(&self) -> Result<Permit<'_>, Refused> {
+        self.acquire_blocking_n(1)
+    }
+
+    /// Waits for `n` permits on this thread. See [`acquire_n`](Self::acquire_n) and
+    /// [`acquire_blocking`](Self::acquire_blocking).
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{ManualClock, Quota, Refused, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(8)).clock(ManualClock::new()).build();
+    /// assert_eq!(shaper.acquire_blocking_n(8)?.permits(), 8);
+    /// let refused = shaper.acquire_blocking_n(9).unwrap_err();
+    /// assert_eq!(refused, Refused::ExceedsCapacity { asked: 9, capacity: 8 });
+    /// # Ok::<(), Refused>(())
+    /// ```
+    pub fn acquire_blocking_n(&self, n: u64) -> Result<Permit<'_>, Refused> {
+        blocking::acquire(self, n, None)
+    }
+
+    /// Waits for one permit on this thread, but no longer than `limit`, counted from the call. If its place lies beyond that, it
+    /// is refused at once: see [`acquire_within`](Self::acquire_within) and [`acquire_blocking`](Self::acquire_blocking).
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Refused, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(1)).clock(ManualClock::new()).build();
+    /// let _permit = shaper.acquire_blocking_within(Duration::ZERO)?;
+    /// let refused = shaper.acquire_blocking_within(Duration::from_millis(50)).unwrap_err();
+    /// assert_eq!(refused, Refused::DeadlineTooSoon { wait: Duration::from_secs(1) });
+    /// # Ok::<(), Refused>(())
+    /// ```
+    pub fn acquire_blocking_within(&self, limit: Duration) -> Result<Permit<'_>, Refused> {
+        self.acquire_blocking_n_within(1, limit)
+    }
+
+    /// Waits for `n` permits on this thread, but no longer than `limit`. See [`acquire_n`](Self::acquire_n) and
+    /// [`acquire_blocking_within`](Self::acquire_blocking_within).
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(8)).clock(ManualClock::new()).build();
+    /// assert!(shaper.acquire_blocking_n_within(5, Duration::ZERO).is_ok());
+    /// assert!(shaper.acquire_blocking_n_within(5, Duration::from_millis(624)).is_err());
+    /// ```
+    pub fn acquire_blocking_n_within(&self, n: u64, limit: Duration) -> Result<Permit<'_>, Refused> {
+        blocking::acquire(self, n, Some(limit))
     }
 
     /// Takes one permit now or not at all. Never overtakes those who wait.

@@ -1,4 +1,4 @@
-//! What a shaper's futures sleep on: tokio's timer, the timer thread, or a manual clock.
+//! What a shaper's waits sleep on: tokio's timer, the timer thread, or a manual clock.
 
 mod alarm;
 mod alarms;
@@ -22,7 +22,7 @@ use crate::clock::{Clock, ManualClock, StdClock};
 use crate::time::Nanos;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// What a [`Shaper`](crate::Shaper) waits with: a clock, together with the way to be woken by it. Chosen by
@@ -39,9 +39,10 @@ use std::time::Duration;
 ///
 /// # The timer thread
 ///
-/// All waits of the process that need one share one thread, called `tollgate-timer`. It is started by the first wait and ends
-/// a second after the last one has ended; a shaper on which nobody waits has none. If the system gives no thread, waits are
-/// polled without a rest until it does: that costs a processor, and no wait is lost.
+/// All tasks of the process that need one share one thread, called `tollgate-timer`. It is started by the first such wait and
+/// ends a second after the last one has ended; a shaper on which nobody waits has none. If the system gives no thread, waits are
+/// polled without a rest until it does: that costs a processor, and no wait is lost. Threads that wait
+/// ([`acquire_blocking`](crate::Shaper::acquire_blocking)) time their own sleep, and need none.
 ///
 /// # Examples
 ///
@@ -134,28 +135,64 @@ impl Sleep {
         }
     }
 
+    /// What a thread does that waits, where a task polls: sees to it that `waker` is woken when somebody moves the clock, and
+    /// says how long the thread may rest unless it is woken; not at all if the clock of `timer` has reached `until`. After a full
+    /// rest for the same instant, which was `in_vain`, it is not too short a rest again.
+    ///
+    /// A clock that runs needs no alarm, since whoever rests can count the time himself. So does a thread of a runtime: it may be
+    /// the one that would have to move the runtime's timers.
+    pub(crate) fn rest_until(
+        mut self: Pin<&mut Self>,
+        timer: &Timer,
+        until: Nanos,
+        in_vain: bool,
+        waker: &Waker,
+    ) -> Duration {
+        let cx = &mut Context::from_waker(waker);
+        match timer {
+            Timer::Runtime if until < Nanos::MAX => {
+                let poll = runtime::poll_without_budget(|cx| self.as_mut().poll_in_runtime(until, cx), cx);
+                let rest = until.saturating_since(RuntimeClock.now());
+                match poll {
+                    Some(Poll::Ready(())) => Duration::ZERO,
+                    Some(Poll::Pending) | None if in_vain && !rest.is_zero() => rest.max(OUT_OF_STEP),
+                    Some(Poll::Pending) | None => rest,
+                }
+            }
+            Timer::Precise if until < Nanos::MAX => until.saturating_since(StdClock.now()),
+            Timer::Runtime | Timer::Precise | Timer::Manual(_) => match self.poll_until(timer, until, cx) {
+                Poll::Ready(()) => Duration::ZERO,
+                Poll::Pending => Duration::MAX,
+            },
+        }
+    }
+
     fn disarm(self: Pin<&mut Self>) {
         let mut this = self.project();
         *this.alarm = None;
         this.runtime.set(RuntimeSleep::Unarmed);
     }
 
-    fn poll_runtime(self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_runtime(mut self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_mut().poll_in_runtime(until, cx).unwrap_or_else(|| poll_thread(self.project().alarm, until, cx))
+    }
+
+    /// Waits with the timer of the current runtime; `None` if there is no such timer and the time is not there.
+    fn poll_in_runtime(self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Option<Poll<()>> {
         let mut this = self.project();
         let mut at = until;
         loop {
             let now = RuntimeClock.now();
             if now >= until {
-                return Poll::Ready(());
+                return Some(Poll::Ready(()));
             }
-            match this.runtime.as_mut().poll(at, cx) {
-                Some(Poll::Pending) => {
+            match this.runtime.as_mut().poll(at, cx)? {
+                Poll::Pending => {
                     *this.alarm = None;
-                    return Poll::Pending;
+                    return Some(Poll::Pending);
                 }
                 // Seldom more than once: it is for the clock to say whether the time is there.
-                Some(Poll::Ready(())) => at = until.max(now.saturating_add(OUT_OF_STEP)),
-                None => return poll_thread(this.alarm, until, now, cx),
+                Poll::Ready(()) => at = until.max(now.saturating_add(OUT_OF_STEP)),
             }
         }
     }
@@ -187,9 +224,9 @@ impl Sleep {
     }
 }
 
-/// Waits with the timer thread, `now` and `until` being instants of the runtime's clock.
-fn poll_thread(set: &mut Option<SetAlarm>, until: Nanos, now: Nanos, cx: &mut Context<'_>) -> Poll<()> {
-    let mut wait = until.saturating_since(now);
+/// Waits with the timer thread until the runtime's clock is at `until`.
+fn poll_thread(set: &mut Option<SetAlarm>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+    let mut wait = until.saturating_since(RuntimeClock.now());
     if let Some(set) = set.as_ref().filter(|set| set.until == until) {
         if set.alarm.keep_for(cx.waker()) {
             return Poll::Pending;
@@ -210,7 +247,7 @@ mod tests {
     use std::future::{Future, poll_fn};
     use std::pin::pin;
     use std::sync::Arc;
-    use std::task::{Wake, Waker};
+    use std::task::Wake;
 
     /// Polls `sleep` once.
     fn poll(sleep: Pin<&mut Sleep>, timer: &Timer, until: Nanos, waker: &Waker) -> Poll<()> {
@@ -295,6 +332,19 @@ mod tests {
             assert!(is_unset(&clock));
             clock.set(Nanos::MAX);
             assert!(poll(sleep.as_mut(), &timer, Nanos::MAX, Waker::noop()).is_pending());
+        }
+
+        #[test]
+        fn a_thread_rests_until_the_clock_is_moved() {
+            let (clock, timer) = at(0);
+            let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+            let mut rest = |until| sleep.as_mut().rest_until(&timer, Nanos::new(until), false, &count.waker());
+            assert_eq!(
+                (rest(0), rest(10), rest(u64::MAX), rest(5)),
+                (Duration::ZERO, Duration::MAX, Duration::MAX, Duration::MAX)
+            );
+            clock.set(5_u64);
+            assert_eq!((count.get(), rest(5)), (1, Duration::ZERO));
         }
 
         #[test]
@@ -443,6 +493,20 @@ mod tests {
         }
 
         #[test]
+        fn a_thread_rests_by_itself_and_sets_no_alarm() {
+            for timer in TIMERS {
+                let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+                let waker = count.waker();
+                let mut rest = |until| sleep.as_mut().rest_until(&timer, until, false, &waker);
+                let (hour, now) = (Duration::from_secs(3600), timer.now());
+                let rested = rest(now.saturating_add(hour));
+                assert!(rested > Duration::ZERO && rested <= hour, "{timer:?}");
+                assert_eq!((rest(now), rest(Nanos::MAX)), (Duration::ZERO, Duration::MAX), "{timer:?}");
+                assert_eq!(Arc::strong_count(&count), 2, "{timer:?}");
+            }
+        }
+
+        #[test]
         fn far_instants_are_ordinary_ones() {
             for timer in TIMERS {
                 let mut sleep = pin!(Sleep::new());
@@ -579,6 +643,45 @@ mod tests {
                 let mut sleep = pin!(Sleep { alarm: None, runtime });
                 poll_fn(|cx| sleep.as_mut().poll_until(&TIMER, until, cx)).await;
                 assert_eq!(TIMER.now().saturating_since(start), YEAR);
+            });
+        }
+
+        #[test]
+        fn an_advance_wakes_a_thread_that_rests() {
+            paused().block_on(async {
+                let until = TIMER.now().saturating_add(Duration::from_secs(1));
+                let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+                let mut rest = |in_vain| sleep.as_mut().rest_until(&TIMER, until, in_vain, &count.waker());
+                assert_eq!(rest(false), Duration::from_secs(1));
+                tokio::time::advance(Duration::from_nanos(999_999_999)).await;
+                // The clock stands, however long the thread has rested.
+                assert_eq!((count.get(), rest(false), rest(true)), (0, Duration::from_nanos(1), OUT_OF_STEP));
+                tokio::time::advance(Duration::from_nanos(1)).await;
+                tokio::task::yield_now().await;
+                assert_eq!((count.get(), rest(true)), (1, Duration::ZERO));
+            });
+        }
+
+        #[test]
+        fn a_thread_rests_in_a_task_whose_budget_is_spent() {
+            use tokio::task::coop::{has_budget_remaining, poll_proceed};
+            paused().block_on(async {
+                let (count, mut sleep) = (Count::new(), pin!(Sleep::new()));
+                let until = TIMER.now().saturating_add(YEAR);
+                poll_fn(|cx| {
+                    while has_budget_remaining() {
+                        let _ = poll_proceed(cx).map(|budget| budget.made_progress());
+                    }
+                    assert_eq!(sleep.as_mut().rest_until(&TIMER, until, false, &count.waker()), YEAR);
+                    Poll::Ready(())
+                })
+                .await;
+                // Were it polled as a task is, it would be woken to be polled again.
+                tokio::task::yield_now().await;
+                assert_eq!(count.get(), 0);
+                tokio::time::advance(YEAR).await;
+                tokio::task::yield_now().await;
+                assert_eq!(count.get(), 1);
             });
         }
 

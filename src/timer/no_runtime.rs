@@ -15,3 +15,10 @@ impl RuntimeSleep {
         None
     }
 }
+
+pub(super) fn poll_without_budget(
+    mut poll: impl FnMut(&mut Context<'_>) -> Option<Poll<()>>,
+    cx: &mut Context<'_>,
+) -> Option<Poll<()>> {
+    poll(cx)
+}

@@ -4,12 +4,13 @@ use crate::clock::TokioClock;
 use crate::time::Nanos;
 use pin_project_lite::pin_project;
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{Handle, Id};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 pin_project! {
@@ -89,6 +90,19 @@ impl RuntimeSleep {
             Self::Unarmed => None,
             Self::Without { runtime } | Self::Armed { runtime, .. } => Some(*runtime),
         }
+    }
+}
+
+/// Polls for a thread that blocks in a task, without taking from the task's budget: a timer that finds it spent is not set, but
+/// asks to be polled again once the task has yielded, and such a thread can't yield.
+pub(super) fn poll_without_budget(
+    mut poll: impl FnMut(&mut Context<'_>) -> Option<Poll<()>>,
+    cx: &mut Context<'_>,
+) -> Option<Poll<()>> {
+    let poll = poll_fn(|cx| poll(cx).map_or(Poll::Ready(None), |poll| poll.map(Some)));
+    match pin!(unconstrained(poll)).poll(cx) {
+        Poll::Ready(ready) => ready.map(Poll::Ready),
+        Poll::Pending => Some(Poll::Pending),
     }
 }
 

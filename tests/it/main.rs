@@ -18,6 +18,7 @@ mod bucket_traces;
 mod differential;
 mod reference;
 mod shaper_absent;
+mod shaper_blocking;
 mod shaper_cancel;
 mod shaper_deadline;
 mod shaper_edges;
