@@ -1,12 +1,11 @@
 //! A clock that moves when told.
 
 use super::Clock;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 use crate::timer::{AlarmKey, Alarms, WakeList};
-use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 
 extern crate tollgate_loom as tollgate;
 
+mod block;
 #[path = "../broken/mod.rs"]
 mod broken;
 mod close;
@@ -19,3 +20,5 @@ mod quota;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod refund;
+#[path = "../threads/mod.rs"]
+mod threads;

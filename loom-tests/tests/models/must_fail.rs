@@ -1,7 +1,8 @@
 //! The models' own programs on limiters and queues that are wrong in one way: each must be found.
 
 use crate::broken::{line, word};
-use crate::program::Program;
+use crate::program::{Program, model_within};
+use crate::threads::{self, Broken, Flaw};
 use crate::{close, grant, leave, line as models, quota, refund};
 
 fn word(program: Program, flaw: word::Flaw) {
@@ -10,6 +11,10 @@ fn word(program: Program, flaw: word::Flaw) {
 
 fn line(program: Program, flaw: line::Flaw) {
     program.check_as_line(move |law, _, _| line::Line::new(flaw, law));
+}
+
+fn threads(program: fn(Broken), flaw: Flaw) {
+    model_within(2, move || program(Broken::new(flaw)));
 }
 
 #[test]
@@ -26,6 +31,14 @@ fn without_a_flaw_nothing_is_found() {
     line(leave::before_another(), line::Flaw::Nothing);
     line(close::newcomers(), line::Flaw::Nothing);
     line(close::passes(), line::Flaw::Nothing);
+    threads(threads::the_time_comes, Flaw::Nothing);
+    threads(threads::another_gives, Flaw::Nothing);
+    threads(threads::the_quota_changes, Flaw::Nothing);
+    threads(threads::the_end_comes, Flaw::Nothing);
+    threads(threads::a_permit_and_the_end_come, Flaw::Nothing);
+    threads(threads::two_sleep, Flaw::Nothing);
+    threads(threads::one_sleeps_twice, Flaw::Nothing);
+    threads(threads::one_gives_up, Flaw::Nothing);
 }
 
 #[test]
@@ -104,4 +117,52 @@ fn a_closed_line_that_is_not_drained() {
 #[should_panic(expected = "no order explains")]
 fn an_end_that_who_passes_does_not_see() {
     line(close::passes(), line::Flaw::ClosesWithoutTheBit);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn an_alarm_that_is_set_for_a_time_that_has_come() {
+    threads(threads::the_time_comes, Flaw::SetsItsAlarmUnseen);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wake_up_that_is_not_noted() {
+    threads(threads::another_gives, Flaw::NotesNoWakeUp);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wake_up_that_is_forgotten_before_the_sleep() {
+    threads(threads::the_quota_changes, Flaw::ForgetsBeforeItSleeps);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn an_end_that_is_forgotten_before_the_sleep() {
+    threads(threads::the_end_comes, Flaw::ForgetsBeforeItSleeps);
+}
+
+#[test]
+#[should_panic(expected = "a permit was made")]
+fn a_wake_up_that_is_taken_for_a_permit() {
+    threads(threads::a_permit_and_the_end_come, Flaw::TakesAWakeUpForAPermit);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_second_wake_up_that_is_forgotten_before_the_sleep() {
+    threads(threads::one_sleeps_twice, Flaw::ForgetsBeforeItSleeps);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wake_up_that_goes_to_another_thread() {
+    threads(threads::two_sleep, Flaw::SharesABed);
+}
+
+#[test]
+#[should_panic(expected = "made or lost")]
+fn a_permit_that_is_lost_with_the_thread_that_gives_up() {
+    threads(threads::one_gives_up, Flaw::GoesUnseen);
 }

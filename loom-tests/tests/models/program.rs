@@ -9,9 +9,14 @@ use crate::reference::real::{self, Subject};
 use crate::reference::{Law, Op, Outcome, Reference, bucket, line};
 
 /// Explores the schedules of `f` with at most three preemptions (or `LOOM_MAX_PREEMPTIONS`), and tells how many there were.
-fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
+pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
+    model_within(3, f)
+}
+
+/// The same with at most `preemptions`.
+pub(crate) fn model_within(preemptions: usize, f: impl Fn() + Send + Sync + 'static) -> usize {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(3);
+    builder.preemption_bound.get_or_insert(preemptions);
     let (count, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
     let counted = Arc::clone(&count);
     builder.check(move || {

@@ -3,6 +3,7 @@
 
 extern crate tollgate_shuttle as tollgate;
 
+mod block;
 #[path = "../../../loom-tests/tests/broken/mod.rs"]
 mod broken;
 mod freeze;
@@ -12,3 +13,5 @@ mod linear;
 mod reference;
 mod run;
 mod stress;
+#[path = "../../../loom-tests/tests/threads/mod.rs"]
+mod threads;
