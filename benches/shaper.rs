@@ -41,6 +41,8 @@ fn shaper(c: &mut Criterion) {
         });
     });
 
+    group.bench_function("acquire_blocking_free/1", |b| b.iter(|| black_box(free.acquire_blocking().is_ok())));
+
     let empty = Shaper::builder(Quota::per_day(1)).clock(ManualClock::new()).build();
     let _ = empty.try_acquire();
     for waiting in [0usize, 10_000] {
