@@ -3,10 +3,11 @@
 mod common;
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use common::{Floor, MutexBucket};
 use criterion::{Criterion, criterion_group, criterion_main};
-use tollgate::{Clock, DefaultClock, Quota, Shaper, TokenBucket};
+use tollgate::{Clock, CoarseClock, DefaultClock, Quota, Shaper, TokenBucket};
 
 /// So much that no run of a benchmark uses it up.
 fn plenty() -> Quota {
@@ -30,6 +31,12 @@ fn decide(c: &mut Criterion) {
     group.bench_function("refused/1", |b| b.iter(|| black_box(empty.try_acquire().is_ok())));
 
     group.bench_function("peek/1", |b| b.iter(|| black_box(bucket.peek(1).is_ok())));
+
+    let coarse = CoarseClock::new(Duration::from_millis(1));
+    group.bench_function("coarse_clock/1", |b| b.iter(|| black_box(coarse.now())));
+
+    let bucket = TokenBucket::with_clock(plenty(), coarse);
+    group.bench_function("granted_coarse/1", |b| b.iter(|| black_box(bucket.try_acquire().is_ok())));
 
     let shaper = Shaper::new(plenty());
     group.bench_function("shaper_granted/1", |b| b.iter(|| black_box(shaper.try_acquire().is_ok())));

@@ -32,6 +32,10 @@
 //! One limiter is one budget. There is no type for keys: a map such as `Mutex<HashMap<Key, Arc<TokenBucket>>>` holds them, and
 //! it is yours to bound it. A bucket whose [`Snapshot::reset_after`] is zero is full, as a new one would be.
 //!
+//! And which clock? A limiter reads [`DefaultClock`] unless it is given another: [`CoarseClock`] where reading the time is most
+//! of the cost, [`StdClock`] where a quota must hold to the second over days, `TokioClock` to follow tokio's paused clock,
+//! [`ManualClock`] in tests, or your own [`Clock`]. A [`Shaper`] reads the clock of its [`Timer`].
+//!
 //! # Words
 //!
 //! A *permit* is the unit; a request costs n of them, all or nothing. A [`Quota`] is a rate (permits per period) and a
@@ -102,7 +106,7 @@ mod word;
 pub use algorithm::{Algorithm, Gcra};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
-pub use clock::{Clock, DefaultClock, ManualClock, StdClock};
+pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
 pub use limiter::{LeakyBucket, Limiter, LimiterBuilder, TokenBucket};
 pub use quota::{Quota, QuotaError};
 pub use refused::Refused;

@@ -1,11 +1,13 @@
 //! The clocks: what time it is, and nothing else.
 
+mod coarse;
 mod default;
 mod manual;
 mod std;
 #[cfg(feature = "tokio")]
 mod tokio;
 
+pub use self::coarse::CoarseClock;
 pub use self::default::DefaultClock;
 pub use self::manual::ManualClock;
 pub use self::std::StdClock;
