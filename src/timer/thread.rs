@@ -129,6 +129,7 @@ impl TimerThread {
             let slept_through = self.changed.wait_for(&mut state, next.unwrap_or(self.linger)).timed_out();
             // An alarm may have been set between the end of the sleep and the lock.
             if slept_through && state.alarms.is_empty() {
+                state.alarms.shrink();
                 state.running = false;
                 return;
             }
