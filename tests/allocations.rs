@@ -1,0 +1,215 @@
+//! What is allocated, counted block by block.
+//!
+//! A binary of its own, since the counter is the allocator of the process, and a single test, since two would count each other's
+//! blocks. The clocks and the first waits are warmed up before anything is counted.
+#![allow(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use dhat::HeapStats;
+use tollgate::{Acquire, Clock, CoarseClock, ManualClock, Quota, Refused, Shaper, Timer, TokenBucket};
+
+#[global_allocator]
+static COUNTER: dhat::Alloc = dhat::Alloc;
+
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// How many blocks `work` allocates.
+fn blocks(work: impl FnOnce()) -> u64 {
+    let before = HeapStats::get().total_blocks;
+    work();
+    HeapStats::get().total_blocks - before
+}
+
+#[test]
+fn decisions_and_free_permits_allocate_nothing_and_waiters_nothing_but_their_places() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    a_decision_allocates_nothing();
+    a_shapers_decision_allocates_nothing();
+    a_free_permit_allocates_nothing();
+    those_who_wait_on_a_manual_clock_allocate_nothing_after_a_while();
+    those_who_wait_with_the_timer_thread_allocate_nothing_after_a_while();
+    #[cfg(feature = "tokio")]
+    those_who_wait_with_tokios_timer_allocate_nothing_after_a_while();
+    a_waiter_takes_no_more_than_its_place();
+}
+
+fn a_decision_allocates_nothing() {
+    let default = TokenBucket::new(Quota::per_hour(1).burst(10));
+    let clock = CoarseClock::new(INTERVAL);
+    let coarse = TokenBucket::with_clock(Quota::per_hour(1).burst(10), clock.clone());
+    let paused = TokenBucket::with_clock(Quota::per_hour(1), ManualClock::new());
+    paused.pause_for(INTERVAL);
+    assert!(default.try_acquire().is_ok());
+    // The clock's thread allocates while it starts.
+    let stands = clock.now();
+    while clock.now() == stands {
+        std::thread::yield_now();
+    }
+    let allocated = blocks(|| {
+        for round in 0..20 {
+            assert_eq!(default.try_acquire().is_ok(), round < 9);
+            assert_eq!(coarse.try_acquire().is_ok(), round < 10);
+            assert!(matches!(paused.try_acquire(), Err(Refused::Paused { .. })));
+        }
+    });
+    assert_eq!(allocated, 0, "granted, refused and paused");
+}
+
+fn a_shapers_decision_allocates_nothing() {
+    let clock = ManualClock::new();
+    let shaper = Shaper::builder(Quota::per_second(1_000)).clock(clock.clone()).build();
+    let mut waits = pin!(shaper.acquire());
+    for waiting in [false, true] {
+        let allocated = blocks(|| {
+            for _ in 0..10 {
+                clock.advance(INTERVAL);
+                assert!(shaper.try_acquire().is_ok());
+                assert!(matches!(shaper.try_acquire(), Err(Refused::TooSoon { .. })));
+            }
+        });
+        assert_eq!(allocated, 0, "granted, and refused; after a wait: {waiting}");
+        assert!(poll_once(waits.as_mut()).is_pending());
+        let allocated = blocks(|| assert!(matches!(shaper.try_acquire(), Err(Refused::TooSoon { .. }))));
+        assert_eq!(allocated, 0, "refused behind one who waits");
+        clock.advance(INTERVAL);
+        assert!(poll_once(waits.as_mut()).is_ready());
+    }
+}
+
+fn a_free_permit_allocates_nothing() {
+    let quota = Quota::per_hour(1).burst(100);
+    for timer in [Timer::Runtime, Timer::Precise, Timer::Manual(ManualClock::new())] {
+        let shaper = Shaper::builder(quota).timer(timer).build();
+        let take = || assert!(poll_once(pin!(shaper.acquire())).is_ready());
+        take();
+        assert_eq!(blocks(|| (0..50).for_each(|_| take())), 0, "outside a runtime");
+        #[cfg(feature = "tokio")]
+        paused().block_on(async {
+            let allocated = blocks(|| (0..40).for_each(|_| take()));
+            assert_eq!(allocated, 0, "in a runtime");
+        });
+    }
+}
+
+fn those_who_wait_on_a_manual_clock_allocate_nothing_after_a_while() {
+    let clock = ManualClock::new();
+    let shaper = Shaper::builder(Quota::per_second(1_000)).clock(clock.clone()).build();
+    let mut line = Line::new(&shaper, 50);
+    let turn = |wait: Pin<&mut Acquire<'_>>| {
+        clock.advance(INTERVAL);
+        assert!(matches!(poll_once(wait), Poll::Ready(Ok(_))));
+    };
+    line.go_round(2, turn);
+    assert_eq!(blocks(|| line.go_round(20, turn)), 0);
+}
+
+fn those_who_wait_with_the_timer_thread_allocate_nothing_after_a_while() {
+    let shaper = Shaper::builder(Quota::per_second(1_000)).timer(Timer::Precise).build();
+    // The thread must not end between two waits, however long the machine stalls: starting it allocates.
+    let hourly = Shaper::builder(Quota::per_hour(1)).timer(Timer::Precise).build();
+    let _stays = Line::new(&hourly, 2);
+    let mut line = Line::new(&shaper, 5);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let turn = |mut wait: Pin<&mut Acquire<'_>>| {
+        loop {
+            match wait.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(granted) => break assert!(granted.is_ok()),
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    };
+    line.go_round(2, turn);
+    assert_eq!(blocks(|| line.go_round(10, turn)), 0);
+}
+
+#[cfg(feature = "tokio")]
+fn those_who_wait_with_tokios_timer_allocate_nothing_after_a_while() {
+    let (runtime, shaper) = (paused(), Shaper::new(Quota::per_second(1_000)));
+    let _in_runtime = runtime.enter();
+    let mut line = Line::new(&shaper, 50);
+    let turn = |wait: Pin<&mut Acquire<'_>>| assert!(runtime.block_on(wait).is_ok());
+    line.go_round(2, turn);
+    assert_eq!(blocks(|| line.go_round(20, turn)), 0);
+}
+
+fn a_waiter_takes_no_more_than_its_place() {
+    // As many as fill the slab, whose room doubles.
+    const WAITERS: usize = 1 << 12;
+    #[cfg(feature = "tokio")]
+    let runtime = paused();
+    #[cfg(feature = "tokio")]
+    let _in_runtime = runtime.enter();
+    let tokio = cfg!(feature = "tokio");
+    for (timer, has_alarm) in
+        [(Timer::Runtime, !tokio), (Timer::Precise, true), (Timer::Manual(ManualClock::new()), true)]
+    {
+        let shaper = Shaper::builder(Quota::per_hour(1)).timer(timer.clone()).build();
+        assert!(shaper.try_acquire().is_ok());
+        let mut futures: Vec<_> = (0..WAITERS).map(|_| Box::pin(shaper.acquire())).collect();
+        let before = HeapStats::get().curr_bytes;
+        for future in &mut futures {
+            assert!(poll_once(future.as_mut()).is_pending());
+        }
+        let each = (HeapStats::get().curr_bytes - before) / WAITERS;
+        println!("{timer:?}: {each} bytes in the shaper, {} in the future", size_of::<Acquire<'_>>());
+        assert!(each <= if has_alarm { 200 } else { 144 }, "{timer:?}: {each} bytes a waiter");
+    }
+}
+
+/// Several who wait in turn, each in a place of memory of its own that is used again.
+struct Line<'a> {
+    shaper: &'a Shaper,
+    places: Vec<Pin<Box<Option<Acquire<'a>>>>>,
+}
+
+impl<'a> Line<'a> {
+    fn new(shaper: &'a Shaper, places: usize) -> Self {
+        let mut line = Self { shaper, places: (0..places).map(|_| Box::pin(None)).collect() };
+        // The first needs no place in line.
+        assert!(poll_once(pin!(shaper.acquire())).is_ready());
+        for place in 0..places {
+            line.enter(place);
+        }
+        line
+    }
+
+    fn enter(&mut self, place: usize) {
+        let place = &mut self.places[place];
+        place.set(Some(self.shaper.acquire()));
+        // Where the machine has stalled it may be ready at once. Polled again, it asks for another permit.
+        let _ = poll_once(place.as_mut().as_pin_mut().unwrap());
+    }
+
+    /// Lets everybody have its turn, so many times, and stand in line again after it.
+    fn go_round(&mut self, times: usize, turn: impl Fn(Pin<&mut Acquire<'a>>)) {
+        for _ in 0..times {
+            for place in 0..self.places.len() {
+                turn(self.places[place].as_mut().as_pin_mut().unwrap());
+                self.enter(place);
+            }
+        }
+    }
+}
+
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(feature = "tokio")]
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
