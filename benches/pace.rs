@@ -1,5 +1,6 @@
-//! What a shaper delivers in real time: the rate in percent of the configured one, the spacing of departures relative to T, polls
-//! per permit, and pairs out of order. A plain program, since these are ratios within one run and no times of an operation.
+//! What a shaper delivers in real time, with either timer: the rate in percent of the configured one, the spacing of departures
+//! relative to T, polls per permit, the processor time of the whole process in percent of one core, and pairs out of order. A
+//! plain program, since these are ratios within one run and no times of an operation.
 //!
 //! `cargo bench --bench pace` takes two seconds a line; `-- --test` runs everything once, briefly; `-- --seconds N` takes N.
 
@@ -10,7 +11,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tollgate::{Quota, Shaper};
+use tollgate::{Quota, Shaper, Timer};
 
 /// One departure: when, and how often its task was polled for it.
 struct Departure {
@@ -22,16 +23,18 @@ struct Measured {
     delivered: f64,
     gaps: [f64; 3],
     polls: f64,
+    /// Where the system tells it.
+    cpu: Option<f64>,
 }
 
 /// `tasks` callers in a loop on one shaper of `rate` per second.
-fn run(rate: u64, tasks: usize, span: Duration) -> Measured {
+fn run(timer: Timer, rate: u64, tasks: usize, span: Duration) -> Measured {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     let departures = Arc::new(Mutex::new(Vec::new()));
-    let shaper = Arc::new(Shaper::new(Quota::per_second(rate)));
+    let shaper = Arc::new(Shaper::builder(Quota::per_second(rate)).timer(timer).build());
+    let (started, cpu) = (Instant::now(), processor_time());
     runtime.block_on(async {
-        let started = Instant::now();
         let callers: Vec<_> = (0..tasks)
             .map(|_| {
                 let (shaper, departures) = (Arc::clone(&shaper), Arc::clone(&departures));
@@ -48,6 +51,9 @@ fn run(rate: u64, tasks: usize, span: Duration) -> Measured {
             caller.await.expect("no panic");
         }
     });
+    let took = started.elapsed();
+    let cpu =
+        processor_time().zip(cpu).map(|(after, before)| 100.0 * (after - before).as_secs_f64() / took.as_secs_f64());
     let departures = departures.lock().expect("no panic");
     let interval = 1.0 / rate as f64;
     let mut gaps: Vec<f64> =
@@ -62,13 +68,24 @@ fn run(rate: u64, tasks: usize, span: Duration) -> Measured {
         delivered: 100.0 * (inside.len() as f64 - 1.0) * interval / spent,
         gaps: [quantile(0.01), quantile(0.5), quantile(0.99)],
         polls: f64::from(polls) / departures.len() as f64,
+        cpu,
     }
 }
 
+/// The processor time that this process has used, to a hundredth of a second; where there is no `/proc`, none.
+fn processor_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name, in parentheses, may hold anything; user and system time are the 12th and 13th number after it.
+    let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks: u64 = numbers.next()?.parse().ok()?;
+    let system: u64 = numbers.next()?.parse().ok()?;
+    Some(Duration::from_millis(10 * (ticks + system)))
+}
+
 /// `waiters` tasks at once, spawned in order on one thread: polls per permit, and neighbours that left in another order.
-fn crowd(rate: u64, waiters: usize) -> (f64, usize) {
+fn crowd(timer: Timer, rate: u64, waiters: usize) -> (f64, usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let shaper = Arc::new(Shaper::new(Quota::per_second(rate)));
+    let shaper = Arc::new(Shaper::builder(Quota::per_second(rate)).timer(timer).build());
     let left = Arc::new(Mutex::new(Vec::new()));
     runtime.block_on(async {
         let tasks: Vec<_> = (0..waiters)
@@ -108,18 +125,31 @@ fn main() {
         arguments.iter().position(|word| word == "--seconds").and_then(|at| arguments.get(at + 1)?.parse().ok());
     let span = if brief { Duration::from_millis(50) } else { Duration::from_secs(seconds.unwrap_or(2)) };
     println!(
-        "{:>8} {:>6} {:>11} {:>22} {:>13}",
-        "rate/s", "tasks", "delivered %", "gap/T p1   p50    p99", "polls/permit"
+        "{:>8} {:>8} {:>6} {:>11} {:>22} {:>13} {:>6}",
+        "timer", "rate/s", "tasks", "delivered %", "gap/T p1   p50    p99", "polls/permit", "cpu %"
     );
     for rate in [100, 1_000, 5_000, 20_000] {
         for tasks in [1, 50] {
-            let Measured { delivered, gaps: [p1, p50, p99], polls } = run(rate, tasks, span);
-            println!("{rate:>8} {tasks:>6} {delivered:>11.2} {p1:>8.2} {p50:>6.2} {p99:>6.2} {polls:>13.2}");
+            for (name, timer) in timers() {
+                let Measured { delivered, gaps: [p1, p50, p99], polls, cpu } = run(timer, rate, tasks, span);
+                let cpu = cpu.map_or("-".to_owned(), |cpu| format!("{cpu:.1}"));
+                println!(
+                    "{name:>8} {rate:>8} {tasks:>6} {delivered:>11.2} {p1:>8.2} {p50:>6.2} {p99:>6.2} {polls:>13.2} {cpu:>6}"
+                );
+            }
         }
     }
     let waiters = if brief { 100 } else { 2_000 };
     for rate in [2_000, 20_000] {
-        let (polls, inverted) = crowd(rate, waiters);
-        println!("{waiters} at once, {rate}/s: {polls:.3} polls per permit, {inverted} neighbours out of order");
+        for (name, timer) in timers() {
+            let (polls, inverted) = crowd(timer, rate, waiters);
+            println!(
+                "{name}: {waiters} at once, {rate}/s: {polls:.3} polls per permit, {inverted} neighbours out of order"
+            );
+        }
     }
+}
+
+fn timers() -> [(&'static str, Timer); 2] {
+    [("runtime", Timer::Runtime), ("precise", Timer::Precise)]
 }
