@@ -15,9 +15,17 @@ use crate::time::Nanos;
 #[derive(Debug)]
 pub struct Shaping(Queue);
 
-/// A permit; `0` is its n.
+/// A grant, of as many permits as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit(Grant);
+
+impl Permit {
+    /// How many permits it is, perhaps none.
+    #[must_use]
+    pub fn permits(&self) -> u64 {
+        self.0.permits()
+    }
+}
 
 /// A place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +58,12 @@ impl Shaping {
     /// A request that does not wait.
     pub fn try_acquire(&self, n: u64, now: u64) -> Answer {
         self.0.try_acquire(n, now.into()).map_or_else(Answer::Refused, |grant| Answer::Granted(Permit(grant)))
+    }
+
+    /// What is there, `n` at most, without a wait.
+    #[must_use]
+    pub fn acquire_up_to(&self, n: u64, now: u64) -> Permit {
+        Permit(self.0.acquire_up_to(n, now.into()))
     }
 
     /// A request as a future makes it on its first poll: past the line if nobody waits, else into it. A deadline of `u64::MAX` is
@@ -97,6 +111,11 @@ impl Shaping {
     /// Permits given back.
     pub fn refund(&self, n: u64, now: u64) {
         self.0.refund(n, now.into());
+    }
+
+    /// All permits given back.
+    pub fn reset(&self, now: u64) {
+        self.refund(u64::MAX, now);
     }
 
     /// The end of all waits.

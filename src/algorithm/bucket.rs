@@ -50,7 +50,7 @@ impl sealed::Algorithm for Gcra {
                 return Ok(());
             }
         }
-        self.try_acquire_slow(n, now)
+        self.take(now, |_, _| n).map(drop)
     }
 
     fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
@@ -65,14 +65,7 @@ impl sealed::Algorithm for Gcra {
     }
 
     fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
-        loop {
-            let (word, rate) = self.load();
-            let n = n.min(rate.remaining(word.field(), now));
-            // What is there may have been taken meanwhile; then there is less, and this looks again.
-            if (n > 0 || self.cell.still(word)) && self.try_acquire(n, now).is_ok() {
-                return n;
-            }
-        }
+        self.take(now, |rate, tat| n.min(rate.remaining(tat, now))).unwrap_or(0)
     }
 
     fn refund(&self, n: u64, now: Nanos) {
@@ -130,22 +123,23 @@ impl sealed::Algorithm for Gcra {
 }
 
 impl Gcra {
-    /// Every other answer, and another try after a lost race.
+    /// Takes the `amount` that the bucket as it stands is asked for, which is told its quota and its TAT. Nothing is refused.
     #[inline(never)]
-    fn try_acquire_slow(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+    fn take(&self, now: Nanos, amount: impl Fn(&Rate, u64) -> u64) -> Result<u64, Refused> {
         loop {
             let (word, rate) = self.load();
-            match rate.admit(word.field(), now, n).map(gcra::field) {
+            let n = amount(&rate, word.field());
+            match admit(&rate, word.field(), now, n).map(gcra::field) {
                 Some(Some(time)) => {
                     let next = granted(word, &rate, time);
                     // Unlimited costs nothing, and writes nothing.
                     let done =
                         if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
                     if done {
-                        return Ok(());
+                        return Ok(n);
                     }
                 }
-                Some(None) => return self.admit_and_rebase(n, now),
+                Some(None) => return self.take_and_rebase(now, amount),
                 None => {
                     if self.cell.still(word) {
                         return Err(rate.refusal(word.field(), now, n));
@@ -157,14 +151,17 @@ impl Gcra {
 
     /// Grants and moves the origin in one exchange, so that the move changes no answer.
     #[cold]
-    fn admit_and_rebase(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+    fn take_and_rebase(&self, now: Nanos, amount: impl Fn(&Rate, u64) -> u64) -> Result<u64, Refused> {
+        let mut n = 0;
         self.cell.replace(|Version { word, record: rate, since, .. }| {
             let rate = in_force(word, rate);
-            let tat = rate.admit(word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
+            n = amount(&rate, word.field());
+            let tat = admit(&rate, word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
             let (rate, tat) = rate.rebased(tat, now);
             let word = word.with_field(gcra::first_field(tat)).with_behind(false);
             Ok(Next { quota: None, record: rate, word, since })
-        })
+        })?;
+        Ok(n)
     }
 
     /// Starts another version with what is left of this one, unless `start` sees nothing to change.
@@ -206,6 +203,12 @@ impl Gcra {
 #[inline]
 fn in_force(word: Word, rate: Rate) -> Rate {
     Rate { held: rate.held && !word.is_behind(), ..rate }
+}
+
+/// The TAT after a grant of `n`; `None` if the bucket does not hold as many, or if that is nothing.
+#[inline]
+fn admit(rate: &Rate, tat: u64, now: Nanos, n: u64) -> Option<Ticks> {
+    if n > 0 { rate.admit(tat, now, n) } else { None }
 }
 
 /// The word after a grant under the quota in force.

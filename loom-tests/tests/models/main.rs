@@ -22,3 +22,4 @@ mod reference;
 mod refund;
 #[path = "../threads/mod.rs"]
 mod threads;
+mod up_to;

@@ -78,6 +78,12 @@ impl Reference for Bucket {
             Op::Pause { end, now } if standing.is_news(end, now) => self.change(law, now, Some(end)),
             Op::Pause { .. } => {}
             Op::Refund { n, now } => self.standing.refund(law, n, now),
+            Op::Reset { now } => self.standing.refund(law, u64::MAX, now),
+            Op::UpTo { n, now } => {
+                let n = n.min(standing.remaining(law, now));
+                self.call(Op::Try { n, now });
+                outcome = Outcome::Took(n);
+            }
             _ => panic!("{op:?} is not for a bucket"),
         }
         Expected::exactly(outcome)

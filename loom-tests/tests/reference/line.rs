@@ -330,6 +330,20 @@ impl Line {
         self.advance(now);
     }
 
+    /// Takes what is there, unless somebody waits. Where that is nothing, nothing happens.
+    fn up_to(&mut self, n: u64, now: u64) -> u64 {
+        if !self.waiting.is_empty() {
+            self.advance(now);
+        }
+        let none = self.closed || !self.waiting.is_empty();
+        let there = if none { 0 } else { self.standing.remaining(self.law, now).min(self.law.largest()) };
+        let n = n.min(there);
+        if n > 0 {
+            assert!(matches!(self.arrive(n, now), Some(Ok(_))), "what is there passes");
+        }
+        n
+    }
+
     fn close(&mut self, now: u64) {
         self.advance(now);
         self.closed = true;
@@ -350,6 +364,7 @@ impl Reference for Line {
             Op::Step { who, now } => return self.step(who, now),
             Op::Enter { who, n, now, deadline } => self.enter(who, n, now, deadline),
             Op::Estimate { n, now } => Outcome::Wait(self.estimate(n, now)),
+            Op::UpTo { n, now } => Outcome::Took(self.up_to(n, now)),
             Op::Leave { who, now } => {
                 self.leave(who, now);
                 Outcome::Done
@@ -368,6 +383,10 @@ impl Reference for Line {
             }
             Op::Refund { n, now } => {
                 self.refund(n, now);
+                Outcome::Done
+            }
+            Op::Reset { now } => {
+                self.refund(u64::MAX, now);
                 Outcome::Done
             }
             Op::Close { now } => {

@@ -153,6 +153,14 @@ pub(crate) enum Op {
         n: u64,
         now: u64,
     },
+    Reset {
+        now: u64,
+    },
+    /// What is there, `n` at most.
+    UpTo {
+        n: u64,
+        now: u64,
+    },
     /// Holds everybody until `end`; ends a pause if that is not after `now`.
     Pause {
         end: u64,
@@ -193,6 +201,8 @@ impl Op {
             | Self::Look { now }
             | Self::SetQuota { now, .. }
             | Self::Refund { now, .. }
+            | Self::Reset { now }
+            | Self::UpTo { now, .. }
             | Self::Pause { now, .. }
             | Self::Enter { now, .. }
             | Self::Step { now, .. }
@@ -219,6 +229,8 @@ pub(crate) enum Outcome {
         reset_after: Duration,
     },
     Wait(Option<Duration>),
+    /// So many were taken.
+    Took(u64),
 }
 
 /// What a sequential reference answers.

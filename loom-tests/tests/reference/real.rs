@@ -65,6 +65,11 @@ impl Subject for Bucket {
                 self.0.refund_at(n, now);
                 Outcome::Done
             }
+            Op::Reset { now } => {
+                self.0.reset_at(now);
+                Outcome::Done
+            }
+            Op::UpTo { n, now } => Outcome::Took(self.0.acquire_up_to_at(n, now)),
             Op::Pause { end, now } => {
                 self.0.pause_until_at(end, now);
                 Outcome::Done
@@ -178,6 +183,8 @@ impl Subject for Line {
             }
             Op::SetQuota { law, now } => self.shaping.set_quota(law.quota(), now),
             Op::Refund { n, now } => self.shaping.refund(n, now),
+            Op::Reset { now } => self.shaping.reset(now),
+            Op::UpTo { n, now } => return Outcome::Took(self.shaping.acquire_up_to(n, now).permits()),
             Op::Pause { end, now } => self.shaping.pause_until(end, now),
             Op::Estimate { n, now } => return Outcome::Wait(self.shaping.estimated_wait(n, now)),
             Op::Close { now } => self.shaping.close(now),

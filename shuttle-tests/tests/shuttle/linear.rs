@@ -9,7 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 use crate::broken::line::{Flaw, Line};
 use crate::reference::order::{drive, explains, still_waiting};
 use crate::reference::real::Subject;
-use crate::reference::{Law, Op, line, real};
+use crate::reference::{Law, Op, Reference, line, real};
 use crate::run::{check, pick, run};
 
 /// Checks threads that make the calls in `threads`.
@@ -44,21 +44,24 @@ fn caller(random: &mut ThreadRng, who: usize, next: fn(&mut ThreadRng, usize, u6
 
 /// What a caller may do who waits or holds a permit.
 fn waits(random: &mut ThreadRng, who: usize, now: u64) -> Op {
-    match random.gen_range(0..8) {
-        0 => Op::Try { n: pick(random, &[1, 1, 2, 3]), now },
+    let n = pick(random, &[1, 1, 2, 3]);
+    match random.gen_range(0..9) {
+        0 => Op::Try { n, now },
         1 => Op::SetQuota { law: pick(random, &LAWS), now },
         2 => Op::Close { now },
         3 => Op::Pause { end: pick(random, &[0, now + 5, now + 30]), now },
         4 | 5 => Op::Step { who, now },
         6 => Op::Leave { who, now },
+        7 => Op::UpTo { n, now },
         _ => Op::GiveBack { who, now },
     }
 }
 
-/// The same with refunds by number. After one, a later grant can look like an earlier one, so nothing else is given back.
+/// The same with refunds by number and resets. After one, a later grant can look like an earlier one, so nothing else is given back.
 fn refunds(random: &mut ThreadRng, who: usize, now: u64) -> Op {
     match waits(random, who, now) {
-        Op::Leave { .. } | Op::GiveBack { .. } => Op::Refund { n: pick(random, &[1, 2]), now },
+        Op::Leave { .. } => Op::Refund { n: pick(random, &[1, 2]), now },
+        Op::GiveBack { .. } => Op::Reset { now },
         op => op,
     }
 }
@@ -87,6 +90,19 @@ fn a_large_request_is_judged_by_one_quota() {
         let grant = vec![Op::Try { n: 3, now: 10 }];
         let change = vec![Op::SetQuota { law: Law::new(1_000, 1).permits(3), now: 10 }];
         explain_real(Law::new(10, 1), Duration::ZERO, vec![grant, change]);
+    });
+}
+
+/// Through as many changes as it takes until one is written over the first quota.
+#[test]
+fn what_is_taken_is_by_one_quota() {
+    check(5_000, || {
+        let (law, before) = (Law::new(1_000, 3), Op::Try { n: 1, now: 10 });
+        let real = real::Line::new(law, Duration::ZERO, usize::MAX);
+        let mut start = line::Line::new(law, Duration::ZERO, usize::MAX);
+        assert!(start.call(before).allows(&real.call(before)));
+        let changes = vec![Op::SetQuota { law: Law::new(10, 3), now: 10 }; 8];
+        explain(real, start, vec![vec![Op::UpTo { n: 3, now: 10 }], changes]);
     });
 }
 

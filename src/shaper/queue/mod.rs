@@ -212,16 +212,25 @@ impl Queue {
     pub(crate) fn acquire_up_to(&self, n: u64, now: Nanos) -> Grant {
         loop {
             let (word, rate) = self.cell.load();
-            let n = match word.is_waiting() {
+            if word.is_waiting() {
                 // Nothing is there behind others; but they may all be due.
-                true if self.waiting(now) > 0 || self.is_closed() => 0,
-                true => continue,
-                false => n.min(rate.remaining(word.field(), now)).min(self.largest(word)),
-            };
-            match self.pass(n, now) {
-                Some(grant) => return grant,
-                None if n == 0 => return Grant::NOTHING,
-                // What was there has been taken meanwhile, or the origin must move: this looks again.
+                if self.waiting(now) > 0 || self.is_closed() {
+                    return Grant::NOTHING;
+                }
+                continue;
+            }
+            let n = n.min(rate.remaining(word.field(), now)).min(self.largest(word));
+            if n == 0 {
+                if self.cell.still(word) {
+                    return Grant::NOTHING;
+                }
+                continue;
+            }
+            match self.pass_from(word, rate, n, now) {
+                Some(Some(grant)) => return grant,
+                // Somebody was faster: this looks again at what is there.
+                Some(None) => {}
+                // The origin must move, or a pause is over.
                 None => self.locked(now, |guarded, _| {
                     self.look(guarded, now);
                 }),
@@ -237,20 +246,26 @@ impl Queue {
         }
         loop {
             let (word, rate) = self.cell.load();
-            let pace = Pace::new(rate, now, self.settings.catch_up);
-            if word.is_waiting() || pace.must_rebase() || pace.is_past_a_pause() || n > self.largest(word) {
-                return None;
-            }
-            let (tat, behind) = pace.pass(word, n)?;
-            let next = word.with_field(gcra::field(tat)?).with_behind(behind);
-            // Read before the exchange, which proves it.
-            let grant = self.grant(n, word, next);
-            // Unlimited costs nothing, and writes nothing.
-            let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
-            if done {
+            if let Some(grant) = self.pass_from(word, rate, n, now)? {
                 return Some(grant);
             }
         }
+    }
+
+    /// The same from a word that was just seen: `Some(None)` if it is another one by now.
+    #[inline]
+    fn pass_from(&self, word: Word, rate: Rate, n: u64, now: Nanos) -> Option<Option<Grant>> {
+        let pace = Pace::new(rate, now, self.settings.catch_up);
+        if word.is_waiting() || pace.must_rebase() || pace.is_past_a_pause() || n > self.largest(word) {
+            return None;
+        }
+        let (tat, behind) = pace.pass(word, n)?;
+        let next = word.with_field(gcra::field(tat)?).with_behind(behind);
+        // Read before the exchange, which proves it.
+        let grant = self.grant(n, word, next);
+        // Unlimited costs nothing, and writes nothing.
+        let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+        Some(done.then_some(grant))
     }
 
     /// The refusal of a request that [`pass`](Self::pass) did not grant, if it is certain without the lock.
