@@ -19,6 +19,10 @@ pub(crate) enum Flaw {
     BitByStore,
     /// Who does not wait does not look at the bit.
     Overtakes,
+    /// What is there is taken without a look at the bit.
+    TakesFromThoseWhoWait,
+    /// A reset does not reach those who wait.
+    ResetsTheWordAlone,
     /// What is due is granted by what was seen before the lock was taken.
     LooksBeforeTheLock,
     /// A grant that is not collected is never given back.
@@ -70,9 +74,13 @@ impl Line {
 
     /// A grant while nobody waits.
     fn pass(&self, now: u64) -> bool {
+        self.take(now, self.flaw == Flaw::Overtakes)
+    }
+
+    fn take(&self, now: u64, overtakes: bool) -> bool {
         loop {
             let seen = self.word.load(SeqCst);
-            let waits = seen & WAITING != 0 && self.flaw != Flaw::Overtakes;
+            let waits = seen & WAITING != 0 && !overtakes;
             if waits || seen >> 1 > now {
                 return false;
             }
@@ -192,6 +200,25 @@ impl Line {
         }
     }
 
+    fn up_to(&self, now: u64) -> u64 {
+        u64::from(self.take(now, self.flaw == Flaw::TakesFromThoseWhoWait) || self.locked(now, |_| self.pass(now)))
+    }
+
+    fn reset(&self, now: u64) {
+        self.locked(now, |guarded| {
+            loop {
+                let seen = self.word.load(SeqCst);
+                if self.exchange(seen, (seen >> 1).min(now) << 1 | seen & WAITING) {
+                    break;
+                }
+            }
+            if self.flaw != Flaw::ResetsTheWordAlone {
+                self.advance(guarded, now);
+                guarded.waiting.iter().for_each(|who| self.woken[*who].store(true, SeqCst));
+            }
+        });
+    }
+
     fn close(&self, now: u64) {
         self.locked(now, |guarded| {
             guarded.closed = true;
@@ -214,6 +241,8 @@ impl Subject for Line {
             Op::Enter { who, n: 1, now, deadline: u64::MAX } => return self.enter(who, now),
             Op::Step { who, now } => return self.step(who, now),
             Op::Leave { who, now } => self.leave(who, now),
+            Op::UpTo { n: 1, now } => return Outcome::Took(self.up_to(now)),
+            Op::Reset { now } => self.reset(now),
             Op::Close { now } => self.close(now),
             Op::Estimate { n: 1, now } => {
                 return Outcome::Wait(self.locked(now, |guarded| (!guarded.closed).then(|| self.wait(guarded, now))));

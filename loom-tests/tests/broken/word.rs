@@ -18,6 +18,10 @@ pub(crate) enum Flaw {
     ChargesBeforeItAsks,
     /// Permits given back are a load and a store.
     RefundByStore,
+    /// What is there is looked up, and taken whatever happened since.
+    TakesWhatItSaw,
+    /// A reset is refunds of one permit each.
+    ResetsOneByOne,
     /// The quota is read beside the word, which does not say under which one it was written.
     QuotaWithoutVersion,
 }
@@ -78,6 +82,20 @@ impl Subject for Word {
                 }
                 outcome
             }
+            Op::UpTo { n, now } if self.flaw == Flaw::TakesWhatItSaw => {
+                let seen = Bucket::at(self.law(), self.tat.load(SeqCst)).call(Op::UpTo { n, now }).outcome();
+                if let Outcome::Took(n) = seen {
+                    self.tat.fetch_add(n * self.interval.load(SeqCst), SeqCst);
+                }
+                seen
+            }
+            Op::Reset { now } if self.flaw == Flaw::ResetsOneByOne => {
+                for _ in 0..self.burst.load(SeqCst) {
+                    self.exchange(Op::Refund { n: 1, now }, false);
+                }
+                Outcome::Done
+            }
+            Op::UpTo { .. } | Op::Reset { .. } => self.exchange(op, false),
             Op::Try { .. } => self.exchange(op, self.flaw == Flaw::LoadAndStore),
             Op::Refund { .. } => self.exchange(op, self.flaw == Flaw::RefundByStore),
             Op::SetQuota { law, .. } => {

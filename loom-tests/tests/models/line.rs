@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use crate::reference::Law;
-use crate::reference::Op::{Enter, Step, Try};
+use crate::reference::Op::{Enter, Step, Try, Waiting};
 
 const fn enter(who: usize, now: u64) -> crate::reference::Op {
     Enter { who, n: 1, now, deadline: u64::MAX }
@@ -80,6 +80,14 @@ fn a_large_head_is_not_overtaken() {
     let before = [Try { n: 3, now: 0 }, Enter { who: 0, n: 3, now: 0, deadline: u64::MAX }];
     let small = [enter(1, 15), Try { n: 1, now: 25 }];
     Program::new(Law::new(10, 3), &before, [&small, &[Step { who: 0, now: 30 }]]).check_line();
+}
+
+/// Who was granted is no longer counted.
+#[test]
+fn those_who_wait_are_counted_at_one_instant() {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0)];
+    let counts = [Waiting { now: 5 }, Waiting { now: 10 }];
+    Program::new(Law::new(10, 1), &before, [&counts, &[enter(1, 5)]]).check_line();
 }
 
 /// The last place is taken once.

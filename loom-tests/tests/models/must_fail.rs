@@ -3,7 +3,7 @@
 use crate::broken::{line, word};
 use crate::program::{Program, model_within};
 use crate::threads::{self, Broken, Flaw};
-use crate::{close, grant, leave, line as models, quota, refund};
+use crate::{close, grant, leave, line as models, quota, refund, up_to};
 
 fn word(program: Program, flaw: word::Flaw) {
     program.check_as_bucket(move |law| word::Word::new(flaw, law));
@@ -22,6 +22,8 @@ fn without_a_flaw_nothing_is_found() {
     word(grant::three_for_two(), word::Flaw::Nothing);
     word(grant::two_beside_one(), word::Flaw::Nothing);
     word(refund::beside_grants(), word::Flaw::Nothing);
+    word(refund::a_look_at_a_reset(), word::Flaw::Nothing);
+    word(up_to::four_of_three(), word::Flaw::Nothing);
     line(models::grant_before_the_bit(), line::Flaw::Nothing);
     line(models::due_head(), line::Flaw::Nothing);
     line(models::last_grant(), line::Flaw::Nothing);
@@ -29,6 +31,8 @@ fn without_a_flaw_nothing_is_found() {
     line(leave::head(), line::Flaw::Nothing);
     line(leave::own_grant(), line::Flaw::Nothing);
     line(leave::before_another(), line::Flaw::Nothing);
+    line(refund::a_reset_beside_a_line(), line::Flaw::Nothing);
+    line(up_to::due_head(), line::Flaw::Nothing);
     line(close::newcomers(), line::Flaw::Nothing);
     line(close::passes(), line::Flaw::Nothing);
     threads(threads::the_time_comes, Flaw::Nothing);
@@ -67,6 +71,18 @@ fn a_refund_that_is_a_load_and_a_store() {
 
 #[test]
 #[should_panic(expected = "no order explains")]
+fn a_reset_of_one_permit_after_the_other() {
+    word(refund::a_look_at_a_reset(), word::Flaw::ResetsOneByOne);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn what_was_there_is_taken_whatever_happened_since() {
+    word(up_to::four_of_three(), word::Flaw::TakesWhatItSaw);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
 fn a_quota_read_without_its_version() {
     word(quota::grants_and_a_change(), word::Flaw::QuotaWithoutVersion);
 }
@@ -81,6 +97,18 @@ fn a_waiting_bit_that_is_stored() {
 #[should_panic(expected = "no order explains")]
 fn a_try_that_overtakes() {
     line(models::due_head(), line::Flaw::Overtakes);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn what_is_there_is_taken_from_those_who_wait() {
+    line(up_to::due_head(), line::Flaw::TakesFromThoseWhoWait);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_reset_that_does_not_reach_the_line() {
+    line(refund::a_reset_beside_a_line(), line::Flaw::ResetsTheWordAlone);
 }
 
 #[test]

@@ -365,6 +365,10 @@ impl Reference for Line {
             Op::Enter { who, n, now, deadline } => self.enter(who, n, now, deadline),
             Op::Estimate { n, now } => Outcome::Wait(self.estimate(n, now)),
             Op::UpTo { n, now } => Outcome::Took(self.up_to(n, now)),
+            Op::Waiting { now } => {
+                self.advance(now);
+                Outcome::Waiting(self.waiting.len())
+            }
             Op::Leave { who, now } => {
                 self.leave(who, now);
                 Outcome::Done

@@ -188,6 +188,9 @@ pub(crate) enum Op {
         n: u64,
         now: u64,
     },
+    Waiting {
+        now: u64,
+    },
     Close {
         now: u64,
     },
@@ -209,6 +212,7 @@ impl Op {
             | Self::Leave { now, .. }
             | Self::GiveBack { now, .. }
             | Self::Estimate { now, .. }
+            | Self::Waiting { now }
             | Self::Close { now } => now,
         }
     }
@@ -231,6 +235,8 @@ pub(crate) enum Outcome {
     Wait(Option<Duration>),
     /// So many were taken.
     Took(u64),
+    /// So many wait.
+    Waiting(usize),
 }
 
 /// What a sequential reference answers.

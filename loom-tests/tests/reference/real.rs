@@ -187,6 +187,7 @@ impl Subject for Line {
             Op::UpTo { n, now } => return Outcome::Took(self.shaping.acquire_up_to(n, now).permits()),
             Op::Pause { end, now } => self.shaping.pause_until(end, now),
             Op::Estimate { n, now } => return Outcome::Wait(self.shaping.estimated_wait(n, now)),
+            Op::Waiting { now } => return Outcome::Waiting(self.shaping.waiting(now)),
             Op::Close { now } => self.shaping.close(now),
             Op::Peek { .. } | Op::Look { .. } => panic!("{op:?} is not for a line"),
         }

@@ -113,6 +113,8 @@ fn a_bucket_answers_while_a_thread_is_frozen() {
         Op::Peek { n: 2, now: 12 },
         Op::Refund { n: 1, now: 50 },
         Op::Look { now: 12 },
+        Op::UpTo { n: 2, now: 12 },
+        Op::Reset { now: 50 },
         Op::Try { n: 2, now: 20 },
     ];
     report(|| {
@@ -125,7 +127,7 @@ fn a_bucket_answers_while_a_thread_is_frozen() {
 #[test]
 fn a_shaper_without_waiters_answers_while_a_thread_is_frozen() {
     // The first two pass, as a rule; the others are refused. The last is too large for one of the quotas.
-    let decisions = [TRY, Op::Try { n: 1, now: 12 }, TRY, Op::Try { n: 2, now: 20 }];
+    let decisions = [TRY, Op::Try { n: 1, now: 12 }, TRY, Op::UpTo { n: 2, now: 14 }, Op::Try { n: 2, now: 20 }];
     let line = || real::Line::new(Law::new(10, 2), std::time::Duration::ZERO, usize::MAX);
     report(|| {
         for victim in [&[TRY, TRY][..], &[REFUND], &[CHANGE, TRY], &[PAUSE, RESUME]] {

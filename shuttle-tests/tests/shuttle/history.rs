@@ -42,13 +42,15 @@ impl Specification for Spec {
 /// Any call of a bucket, at a time around the others'.
 fn any(random: &mut ThreadRng) -> Op {
     let (n, now) = (pick(random, &[0, 1, 1, 2, 3, 4]), random.gen_range(0..40));
-    match random.gen_range(0..10) {
+    match random.gen_range(0..13) {
         0..=3 => Op::Try { n, now },
         4 => Op::Peek { n, now },
         5 => Op::Look { now },
         6 => Op::Refund { n, now },
         7 => Op::SetQuota { law: pick(random, &OTHERS), now },
-        8 => Op::Pause { end: now + random.gen_range(1..40), now },
+        8 | 9 => Op::UpTo { n, now },
+        10 => Op::Reset { now },
+        11 => Op::Pause { end: now + random.gen_range(1..40), now },
         _ => Op::Pause { end: now, now },
     }
 }
@@ -101,7 +103,7 @@ fn histories_without_a_flaw_are_linearizable() {
 fn quotas(random: &mut ThreadRng) -> Op {
     loop {
         let op = any(random);
-        if !matches!(op, Op::Refund { .. } | Op::Pause { .. }) {
+        if !matches!(op, Op::Refund { .. } | Op::Reset { .. } | Op::Pause { .. }) {
             return op;
         }
     }
@@ -129,6 +131,18 @@ fn one_permit_too_many_is_found() {
 #[should_panic(expected = "not linearizable")]
 fn a_refund_by_store_is_found() {
     check(10_000, || linearizable(Word::new(Flaw::RefundByStore, LAW), plain));
+}
+
+#[test]
+#[should_panic(expected = "not linearizable")]
+fn a_reset_in_several_steps_is_found() {
+    check(10_000, || linearizable(Word::new(Flaw::ResetsOneByOne, LAW), plain));
+}
+
+#[test]
+#[should_panic(expected = "not linearizable")]
+fn what_is_taken_whatever_happened_since_is_found() {
+    check(10_000, || linearizable(Word::new(Flaw::TakesWhatItSaw, LAW), plain));
 }
 
 #[test]
