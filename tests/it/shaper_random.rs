@@ -215,7 +215,7 @@ impl<'a> History<'a> {
     }
 
     fn take_up_to(&mut self) {
-        let n = self.random.pick(&[1, 2, 3, 9]);
+        let n = self.random.pick(&[1, 2, 3, 9, 0]);
         let (who, now) = (self.next, self.clock.now());
         self.next += 1;
         self.asked.push(who);
@@ -239,6 +239,7 @@ impl<'a> History<'a> {
         let now = self.clock.now();
         let n = self.random.below(9);
         assert_eq!(self.shaper.estimated_wait(n), self.reference.estimated_wait(n, now));
+        assert_eq!(self.shaper.quota(), self.rates.last().expect("the first").1);
         assert_eq!(self.shaper.waiting(), self.reference.waiting(now));
     }
 
@@ -247,6 +248,9 @@ impl<'a> History<'a> {
         if self.random.once_in(8) {
             self.shaper.close();
             self.reference.close(self.clock.now());
+            for _ in 0..20 {
+                self.step();
+            }
         }
         for _ in 0..100_000 {
             self.run();

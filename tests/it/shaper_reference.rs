@@ -224,9 +224,11 @@ impl Reference {
         u64::try_from(left.max(0) / self.rate.interval).expect("fits")
     }
 
-    /// How many of `n` are taken.
+    /// How many of `n` are taken. If that is nothing though nobody waits, nothing happens.
     pub(crate) fn acquire_up_to(&mut self, who: usize, n: u64, now: Nanos) -> u64 {
-        self.advance(now);
+        if !self.line.is_empty() || self.closed {
+            self.advance(now);
+        }
         let n = n.min(self.remaining(now)).min(self.rate.largest);
         if n > 0 {
             assert_eq!(self.pass(who, n, now), Some(Outcome::Granted));
