@@ -191,9 +191,18 @@ mod tests {
 
     #[test]
     fn the_loss_is_told() {
-        assert_eq!(Quota::per_second(1_000_000_007).burst(1).rate_loss_ppb(), 2);
+        assert_eq!([1, 2].map(|burst| Quota::per_second(1_000_000_007).burst(burst).rate_loss_ppb()), [2, 2]);
+        // 214,577 ticks of 2^24 ns an hour, and one more since times are read in them.
+        assert_eq!(Quota::per_hour(1).burst(1 << 40).rate_loss_ppb(), 2_000_000_000_u64.div_ceil(214_578));
         assert_eq!(Quota::per_second(u64::MAX).rate_loss_ppb(), BILLION);
         assert_eq!(Quota::per_second(0).rate_loss_ppb(), 0);
         assert_eq!(Quota::UNLIMITED.rate_loss_ppb(), 0);
+    }
+
+    #[test]
+    fn an_interval_is_rounded_up_to_a_longer_unit_unless_it_is_one() {
+        let exact = Exact { num: 3 << 5, den: 1 };
+        assert_eq!([4, 5, 6].map(|exponent| exact.ticks(exponent, 1)), [6, 3, 2]);
+        assert_eq!([4, 5, 6].map(|exponent| exact.ticks(exponent, 2)), [7, 4, 3]);
     }
 }

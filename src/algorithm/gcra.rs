@@ -454,4 +454,39 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_is_owed_is_told_in_whole_permits() {
+        let rate = rate(1, Duration::from_nanos(10), 3);
+        let debt = |tat, burst| rate.left(tat, Nanos::new(20), 90, Nanos::ZERO).debt(burst);
+        // 25 ticks of the capacity of 30 are left, then 30, then 7 more than that are owed.
+        assert_eq!([0, 2, 3].map(|burst| debt(25, burst)), [0, 0, 1]);
+        assert_eq!([0, 3, 4].map(|burst| debt(20, burst)), [0, 0, 1]);
+        assert_eq!([0, 3, u64::MAX].map(|burst| debt(57, burst)), [1, 4, u64::MAX]);
+    }
+
+    #[test]
+    fn the_first_arrival_time_is_rounded_up_once() {
+        // The instant is half a nanosecond after 7, a tick a third of one: 1.5 ticks.
+        let interval = Interval { mul: 3, shift: 0, ticks: 10, round_up: false };
+        let start = |ticks, burst| {
+            let left = Left { ticks, cost: 100, since: Nanos::new(7), rest: 1, per: 2 };
+            left.start(interval, burst).1
+        };
+        // 1.5 ticks, and the burst of 10 less a tenth of what is left.
+        assert_eq!([0, 1, 4, 5, 6, 15, 16, 99].map(|ticks| start(ticks, 1)), [12, 12, 12, 11, 11, 10, 10, 2]);
+        assert_eq!([(100, 1), (101, 1), (0, 0)].map(|(ticks, burst)| start(ticks, burst)), [2, 2, 2]);
+        assert_eq!(start(-1, 0), 2);
+        assert_eq!(start(-6, 0), 3);
+    }
+
+    #[test]
+    fn an_instant_too_far_to_be_told_is_the_end_of_time_or_its_start() {
+        // The longest tick that a quota takes.
+        let rate = rate(1, Duration::MAX, 1);
+        let shift = u32::from(rate.interval.shift);
+        let far = 1 << (125 - shift);
+        assert_eq!([far, -far].map(|tick| rate.nanos_at(tick)), [None, Some(0)]);
+        assert_eq!([far / 2, -far / 2].map(|tick| rate.nanos_at(tick)), [Some(1 << 124), Some(-1 << 124)]);
+    }
 }
