@@ -34,7 +34,7 @@ use std::time::Duration;
 /// | | clock | grain | cost | choose it |
 /// |---|---|---|---|---|
 /// | `Runtime` | `TokioClock` in tokio, else [`StdClock`] | tokio: the next whole millisecond, else as `Precise` | tokio's timer, no thread | as a rule |
-/// | `Precise` | [`StdClock`] | the operating system's, some ten µs | a wake-up of the shared thread per permit | where permits must not bunch though T is a few milliseconds or less |
+/// | `Precise` | [`StdClock`] | the operating system's, some 50 µs | a wake-up of the shared thread per permit | where permits must not bunch though T is a few milliseconds or less |
 /// | `Manual` | the [`ManualClock`] | none | none | in tests |
 ///
 /// # The timer thread
@@ -76,6 +76,9 @@ pub enum Timer {
     /// Each permit is woken for by itself, late by what the operating system takes to wake a thread and then the task: mostly
     /// well below 100 µs, more on a busy machine. Each costs a wake-up of the thread, two with a single waiter; see
     /// `cargo bench --bench pace` for what that is on your machine. A paused tokio clock is not followed.
+    ///
+    /// Permits are granted in the order of the line, as with every timer. Tasks whose permits are due together are woken from two
+    /// threads then, and a runtime may run them in another order.
     Precise,
     /// A clock that is moved by hand and wakes those who are due, on the thread that moves it: for deterministic tests, without
     /// a runtime. [`ShaperBuilder::clock`](crate::ShaperBuilder::clock) is its short form.
