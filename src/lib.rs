@@ -103,7 +103,7 @@ mod time;
 mod timer;
 mod word;
 
-pub use algorithm::{Algorithm, Gcra};
+pub use algorithm::{Algorithm, AnyQuota, Gcra, Policing};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};

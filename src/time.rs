@@ -90,6 +90,17 @@ const fn nanos_of(span: Duration) -> u64 {
     span.as_secs().saturating_mul(NANOS_PER_SEC).saturating_add(span.subsec_nanos() as u64)
 }
 
+/// `nanos` nanoseconds as a span, [`Duration::MAX`] if there are more.
+pub(crate) fn span(nanos: u128) -> Duration {
+    if let Ok(nanos) = u64::try_from(nanos) {
+        return Duration::from_nanos(nanos);
+    }
+    let per_sec = u128::from(NANOS_PER_SEC);
+    let secs = u64::try_from(nanos.checked_div(per_sec).unwrap_or(0));
+    let rest = u32::try_from(nanos.checked_rem(per_sec).unwrap_or(0)).unwrap_or(0);
+    secs.map_or(Duration::MAX, |secs| Duration::new(secs, rest))
+}
+
 impl From<u64> for Nanos {
     /// Takes `nanos` as nanoseconds since the origin.
     fn from(nanos: u64) -> Self {
@@ -167,6 +178,16 @@ mod tests {
         assert_eq!(Nanos::new(3).saturating_since(Nanos::new(5)), Duration::ZERO);
         assert_eq!(Nanos::MAX.saturating_since(Nanos::ZERO), Duration::from_nanos(u64::MAX));
         assert_eq!(Nanos::ZERO.saturating_since(Nanos::MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_span_is_exact_up_to_the_longest_duration() {
+        let longest = Duration::MAX.as_nanos();
+        for nanos in [0, 1, u128::from(u64::MAX), u128::from(u64::MAX) + 1, longest - 1, longest] {
+            assert_eq!(span(nanos).as_nanos(), nanos);
+        }
+        assert_eq!(span(longest + 1), Duration::MAX);
+        assert_eq!(span(u128::MAX), Duration::MAX);
     }
 
     #[test]

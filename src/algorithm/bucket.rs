@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::gcra::{self, Left, Rate, Ticks};
-use super::{Algorithm, sealed};
+use super::pause::{self, NothingToChange, granted, in_force};
+use super::{Algorithm, AnyQuota, Policing, sealed};
 use crate::cell::{Cell, Next, Version};
 use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
-use crate::word::Word;
 
 /// The law of [`TokenBucket`](crate::TokenBucket): in every span of length W at most `burst + rate * W` permits.
 ///
@@ -21,6 +21,8 @@ pub struct Gcra {
 }
 
 impl Algorithm for Gcra {}
+impl Policing for Gcra {}
+impl AnyQuota for Gcra {}
 
 impl sealed::Algorithm for Gcra {
     fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self {
@@ -37,64 +39,15 @@ impl sealed::Algorithm for Gcra {
         Self { cell: Cell::new(quota, &rate, gcra::first_field(tat), since, max_pause) }
     }
 
-    #[inline]
-    fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        if n == 0 {
-            return Ok(());
-        }
-        // The usual yes. It stands by itself so that nothing is spilled to the stack before the exchange, which would wait
-        // for it.
-        let (word, rate) = self.load();
-        if let Some(time) = rate.admit_in_64_bits(word.field(), now, n) {
-            if time != word.field() && self.cell.exchange(word, granted(word, &rate, time)).is_ok() {
-                return Ok(());
-            }
-        }
-        self.take(now, |_, _| n).map(drop)
-    }
-
     fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.look(|rate, tat| match rate.admit(tat, now, n) {
+        pause::look(&self.cell, |rate, tat| match rate.admit(tat, now, n) {
             None if n > 0 => Err(rate.refusal(tat, now, n)),
             _ => Ok(()),
         })
     }
 
     fn snapshot(&self, now: Nanos) -> Snapshot {
-        self.look(|rate, tat| rate.snapshot(tat, now))
-    }
-
-    fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
-        self.take(now, |rate, tat| n.min(rate.remaining(tat, now))).unwrap_or(0)
-    }
-
-    fn refund(&self, n: u64, now: Nanos) {
-        loop {
-            let (word, rate) = self.load();
-            let done = match u64::try_from(rate.refunded(word.field(), now, n)) {
-                Ok(time) if time == word.field() => self.cell.still(word),
-                Ok(time) => self.cell.exchange(word, word.with_field(time)).is_ok(),
-                Err(_) => {
-                    let moved = self.cell.replace(|Version { word, record: rate, since, .. }| {
-                        let rate = in_force(word, rate);
-                        let tat = rate.refunded(word.field(), now, n);
-                        if tat >= 0 {
-                            return Err(NothingToChange);
-                        }
-                        let (rate, tat) = rate.rebased_back(tat);
-                        Ok(Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since })
-                    });
-                    moved.is_ok()
-                }
-            };
-            if done {
-                return;
-            }
-        }
-    }
-
-    fn reset(&self, now: Nanos) {
-        self.refund(u64::MAX, now);
+        pause::look(&self.cell, |rate, tat| rate.snapshot(tat, now))
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
@@ -122,12 +75,63 @@ impl sealed::Algorithm for Gcra {
     }
 }
 
+impl sealed::Policing for Gcra {
+    #[inline]
+    fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        // The usual yes. It stands by itself so that nothing is spilled to the stack before the exchange, which would wait
+        // for it.
+        let (word, rate) = pause::load(&self.cell);
+        if let Some(time) = rate.admit_in_64_bits(word.field(), now, n) {
+            if time != word.field() && self.cell.exchange(word, granted(word, &rate, time)).is_ok() {
+                return Ok(());
+            }
+        }
+        self.take(now, |_, _| n).map(drop)
+    }
+
+    fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
+        self.take(now, |rate, tat| n.min(rate.remaining(tat, now))).unwrap_or(0)
+    }
+
+    fn refund(&self, n: u64, now: Nanos) {
+        loop {
+            let (word, rate) = pause::load(&self.cell);
+            let done = match u64::try_from(rate.refunded(word.field(), now, n)) {
+                Ok(time) if time == word.field() => self.cell.still(word),
+                Ok(time) => self.cell.exchange(word, word.with_field(time)).is_ok(),
+                Err(_) => {
+                    let moved = self.cell.replace(|Version { word, record: rate, since, .. }| {
+                        let rate = in_force(word, rate);
+                        let tat = rate.refunded(word.field(), now, n);
+                        if tat >= 0 {
+                            return Err(NothingToChange);
+                        }
+                        let (rate, tat) = rate.rebased_back(tat);
+                        Ok(Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since })
+                    });
+                    moved.is_ok()
+                }
+            };
+            if done {
+                return;
+            }
+        }
+    }
+
+    fn reset(&self, now: Nanos) {
+        self.refund(u64::MAX, now);
+    }
+}
+
 impl Gcra {
     /// Takes the `amount` that the bucket as it stands is asked for, which is told its quota and its TAT. Nothing is refused.
     #[inline(never)]
     fn take(&self, now: Nanos, amount: impl Fn(&Rate, u64) -> u64) -> Result<u64, Refused> {
         loop {
-            let (word, rate) = self.load();
+            let (word, rate) = pause::load(&self.cell);
             let n = amount(&rate, word.field());
             match admit(&rate, word.field(), now, n).map(gcra::field) {
                 Some(Some(time)) => {
@@ -178,31 +182,6 @@ impl Gcra {
         // Nothing to change is what was asked for too.
         let (Ok(()) | Err(NothingToChange)) = changed;
     }
-
-    /// The word and the quota in force.
-    #[inline]
-    fn load(&self) -> (Word, Rate) {
-        let (word, rate) = self.cell.load();
-        (word, in_force(word, rate))
-    }
-
-    /// Answers from one consistent reading, without a write.
-    fn look<R>(&self, answer: impl Fn(&Rate, u64) -> R) -> R {
-        loop {
-            let (word, rate) = self.load();
-            let answer = answer(&rate, word.field());
-            if self.cell.still(word) {
-                return answer;
-            }
-        }
-    }
-}
-
-/// The quota as it counts for `word`: a pause is over for good once anything was granted after its end, so that it does not
-/// come back with a clock that is set back. The word tells in its `behind` flag, which a limiter has no other use for.
-#[inline]
-fn in_force(word: Word, rate: Rate) -> Rate {
-    Rate { held: rate.held && !word.is_behind(), ..rate }
 }
 
 /// The TAT after a grant of `n`; `None` if the bucket does not hold as many, or if that is nothing.
@@ -210,12 +189,3 @@ fn in_force(word: Word, rate: Rate) -> Rate {
 fn admit(rate: &Rate, tat: u64, now: Nanos, n: u64) -> Option<Ticks> {
     if n > 0 { rate.admit(tat, now, n) } else { None }
 }
-
-/// The word after a grant under the quota in force.
-#[inline]
-fn granted(word: Word, rate: &Rate, time: u64) -> Word {
-    // A branch, since it is seldom taken and stands on the way to the exchange.
-    if rate.held { word.with_field(time).with_behind(true) } else { word.with_field(time) }
-}
-
-struct NothingToChange;

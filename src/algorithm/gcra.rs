@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::interval::{FIELD_BITS, Interval};
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
-use crate::time::Nanos;
+use crate::time::{Nanos, span};
 
 /// Ticks of one version of the quota, since its origin. Negative before it.
 pub(crate) type Ticks = i128;
@@ -176,12 +176,7 @@ impl Rate {
             return None;
         }
         let Some(wait) = self.nanos_at(tick).map(|at| at - Ticks::from(now.get())) else { return Some(Duration::MAX) };
-        if let Ok(wait) = u64::try_from(wait) {
-            return Some(Duration::from_nanos(wait));
-        }
-        let nanos_per_second = 1_000_000_000;
-        let nanos = u32::try_from(wait % nanos_per_second).unwrap_or(0);
-        Some(u64::try_from(wait / nanos_per_second).map_or(Duration::MAX, |secs| Duration::new(secs, nanos)))
+        Some(span(u128::try_from(wait).unwrap_or(0)))
     }
 
     /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks. What lies

@@ -1,7 +1,8 @@
-//! One file a law, and the trait behind which they stand.
+//! One file a law, and the traits behind which they stand.
 
 mod bucket;
 pub(crate) mod gcra;
+pub(crate) mod pause;
 mod rate_set;
 
 pub use bucket::Gcra;
@@ -14,25 +15,37 @@ use crate::time::Nanos;
 /// A law that a [`Limiter`](crate::Limiter) can keep. Sealed: the crate's own laws implement it, and nothing else can.
 pub trait Algorithm: sealed::Algorithm {}
 
+/// A law that says yes or no (policing).
+pub trait Policing: Algorithm + sealed::Policing {}
+
+/// A law that takes every quota.
+pub trait AnyQuota: Algorithm {}
+
 pub(crate) mod sealed {
     use std::time::Duration;
 
     use super::{Nanos, Quota, Refused, Snapshot};
 
-    /// What a law has to answer. Every call takes the time; none of them blocks, but for a change of the quota that waits for
-    /// another one.
+    /// What every law has to answer. Every call takes the time; none of them blocks, but for a change of the quota that waits
+    /// for another one.
     pub trait Algorithm {
-        /// A limiter that holds `initial` permits at `now` (the whole burst if `None`).
+        /// A limiter that holds `initial` permits at `now` (all that the quota allows if `None`).
         fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self;
-        fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused>;
         fn snapshot(&self, now: Nanos) -> Snapshot;
-        fn acquire_up_to(&self, n: u64, now: Nanos) -> u64;
-        fn refund(&self, n: u64, now: Nanos);
-        fn reset(&self, now: Nanos);
+        /// Changes the quota to one that the law takes.
         fn set_quota(&self, quota: Quota, now: Nanos);
         /// Pauses until `end`, for the longest pause at most. Ends a pause if `end` is not after `now`.
         fn pause_until(&self, end: Nanos, now: Nanos);
         fn quota(&self) -> Quota;
+    }
+
+    /// What a law that polices answers besides.
+    pub trait Policing: Algorithm {
+        fn try_acquire(&self, n: u64, now: Nanos) -> Result<(), Refused>;
+        /// Takes what is there, `n` at most.
+        fn acquire_up_to(&self, n: u64, now: Nanos) -> u64;
+        fn refund(&self, n: u64, now: Nanos);
+        fn reset(&self, now: Nanos);
     }
 }

@@ -1,6 +1,7 @@
 //! How a version of a [`Rate`] is kept in atomics.
 
 use super::gcra::Rate;
+use super::pause::Pausable;
 use crate::cell::Record;
 use crate::interval::Interval;
 use crate::sync::{AtomicU64, Ordering};
@@ -45,5 +46,17 @@ impl Record for Rate {
             origin: Nanos::new(set.origin.load(Ordering::Acquire)),
             held: (scale >> 41) & 1 == 1,
         }
+    }
+}
+
+impl Pausable for Rate {
+    #[inline]
+    fn held(&self) -> bool {
+        self.held
+    }
+
+    #[inline]
+    fn released(self) -> Self {
+        Self { held: false, ..self }
     }
 }

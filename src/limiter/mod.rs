@@ -1,32 +1,20 @@
 //! The limiter: a law, a clock, and the questions that can be asked.
 
+mod builder;
+mod laws;
+
+pub use builder::LimiterBuilder;
+pub use laws::{LeakyBucket, TokenBucket};
+
 use std::fmt;
 use std::time::Duration;
 
-use crate::algorithm::{Algorithm, Gcra};
+use crate::algorithm::{Algorithm, AnyQuota, Policing};
 use crate::clock::{Clock, DefaultClock};
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
-
-/// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
-///
-/// GCRA, the generic cell rate algorithm, keeps one number: the time at which the bucket will be full again. It starts full,
-/// refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
-///
-/// Mind the burst: with `Quota::per_minute(5)` five pass at once and five more come back within the minute, ten in the first
-/// sixty seconds. `Quota::per_minute(4).burst(1)` lets at most five pass in any minute.
-///
-/// The law holds exactly, with T as it is kept, for any interleaving of threads and any times that they give: for grants in
-/// the order in which they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
-pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
-
-/// The leaky bucket as a meter: it leaks at the rate, each permit adds one, and what would overflow the burst is refused.
-///
-/// These are the decisions of the [`TokenBucket`], so it is another name for it. The leaky bucket as a *queue*, which makes
-/// callers wait and lets them leave at an even pace, is the [`Shaper`](crate::Shaper).
-pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
@@ -82,32 +70,22 @@ pub struct Limiter<A, C = DefaultClock> {
     clock: C,
 }
 
-impl<A: Algorithm> Limiter<A> {
+impl<A: AnyQuota> Limiter<A> {
     /// Makes a limiter at rest, the full burst there, on the [`DefaultClock`].
     #[must_use]
     pub fn new(quota: Quota) -> Self {
         Self::with_clock(quota, DefaultClock)
     }
+}
 
+impl<A: Algorithm> Limiter<A> {
     /// Configures a limiter: the permits it starts with, and its clock.
     pub fn builder(quota: Quota) -> LimiterBuilder<A> {
-        LimiterBuilder {
-            quota,
-            initial: None,
-            max_pause: Duration::MAX,
-            clock: DefaultClock,
-            law: std::marker::PhantomData,
-        }
+        LimiterBuilder::new(quota)
     }
 }
 
-impl<A: Algorithm, C: Clock> Limiter<A, C> {
-    /// Makes a limiter at rest on a clock of the caller's, such as a [`ManualClock`](crate::ManualClock) in tests.
-    #[must_use]
-    pub fn with_clock(quota: Quota, clock: C) -> Self {
-        Self { algorithm: A::start(quota, None, Duration::MAX, || Nanos::ZERO), clock }
-    }
-
+impl<A: Policing, C: Clock> Limiter<A, C> {
     /// Takes one permit, now or not at all.
     ///
     /// # Errors
@@ -154,74 +132,6 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     /// As [`try_acquire_n`](Self::try_acquire_n).
     pub fn try_acquire_n_at(&self, n: u64, now: impl Into<Nanos>) -> Result<(), Refused> {
         self.algorithm.try_acquire(n, now.into())
-    }
-
-    /// Tells what [`try_acquire_n`](Self::try_acquire_n) would answer, without taking anything and without a write.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire_n`](Self::try_acquire_n).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tollgate::{Quota, TokenBucket};
-    ///
-    /// let bucket = TokenBucket::new(Quota::per_hour(10));
-    /// assert!(bucket.peek(10).is_ok());
-    /// assert!(bucket.peek(11).is_err());
-    /// assert_eq!(bucket.available(), 10);
-    /// ```
-    pub fn peek(&self, n: u64) -> Result<(), Refused> {
-        self.peek_at(n, self.clock.now())
-    }
-
-    /// [`peek`](Self::peek) at a given time.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire_n`](Self::try_acquire_n).
-    pub fn peek_at(&self, n: u64, now: impl Into<Nanos>) -> Result<(), Refused> {
-        self.algorithm.peek(n, now.into())
-    }
-
-    /// The whole permits that are there now: the largest n that would be admitted. `u64::MAX` if unlimited.
-    #[must_use]
-    pub fn available(&self) -> u64 {
-        self.available_at(self.clock.now())
-    }
-
-    /// [`available`](Self::available) at a given time.
-    #[must_use]
-    pub fn available_at(&self, now: impl Into<Nanos>) -> u64 {
-        self.snapshot_at(now).remaining
-    }
-
-    /// Limit, remaining, and the times until one permit and until all of them are there: one consistent value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{Quota, TokenBucket};
-    ///
-    /// let bucket = TokenBucket::new(Quota::per_second(2).burst(4));
-    /// bucket.try_acquire_n_at(3, 0)?;
-    /// let seen = bucket.snapshot_at(0);
-    /// assert_eq!((seen.limit, seen.remaining), (4, 1));
-    /// assert_eq!(seen.retry_after, Some(Duration::ZERO));
-    /// assert_eq!(seen.reset_after, Some(Duration::from_millis(1_500)));
-    /// # Ok::<(), tollgate::Refused>(())
-    /// ```
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        self.snapshot_at(self.clock.now())
-    }
-
-    /// [`snapshot`](Self::snapshot) at a given time.
-    #[must_use]
-    pub fn snapshot_at(&self, now: impl Into<Nanos>) -> Snapshot {
-        self.algorithm.snapshot(now.into())
     }
 
     /// Takes what is there, `n` at most, and says how much: 0 to `n`.
@@ -276,6 +186,76 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     pub fn reset_at(&self, now: impl Into<Nanos>) {
         self.algorithm.reset(now.into());
     }
+}
+
+impl<A: Algorithm, C: Clock> Limiter<A, C> {
+    /// Tells what a request of `n` would be answered, without taking anything and without a write.
+    ///
+    /// # Errors
+    ///
+    /// The [`Refused`] that the request would get.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_hour(10));
+    /// assert!(bucket.peek(10).is_ok());
+    /// assert!(bucket.peek(11).is_err());
+    /// assert_eq!(bucket.available(), 10);
+    /// ```
+    pub fn peek(&self, n: u64) -> Result<(), Refused> {
+        self.peek_at(n, self.clock.now())
+    }
+
+    /// [`peek`](Self::peek) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`peek`](Self::peek).
+    pub fn peek_at(&self, n: u64, now: impl Into<Nanos>) -> Result<(), Refused> {
+        self.algorithm.peek(n, now.into())
+    }
+
+    /// The whole permits that are there now: the largest n that would be admitted. `u64::MAX` if unlimited.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        self.available_at(self.clock.now())
+    }
+
+    /// [`available`](Self::available) at a given time.
+    #[must_use]
+    pub fn available_at(&self, now: impl Into<Nanos>) -> u64 {
+        self.snapshot_at(now).remaining
+    }
+
+    /// Limit, remaining, and the times until one permit and until all of them are there: one consistent value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_second(2).burst(4));
+    /// bucket.try_acquire_n_at(3, 0)?;
+    /// let seen = bucket.snapshot_at(0);
+    /// assert_eq!((seen.limit, seen.remaining), (4, 1));
+    /// assert_eq!(seen.retry_after, Some(Duration::ZERO));
+    /// assert_eq!(seen.reset_after, Some(Duration::from_millis(1_500)));
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot_at(self.clock.now())
+    }
+
+    /// [`snapshot`](Self::snapshot) at a given time.
+    #[must_use]
+    pub fn snapshot_at(&self, now: impl Into<Nanos>) -> Snapshot {
+        self.algorithm.snapshot(now.into())
+    }
 
     /// Admits nothing for `span`, and lets nothing accrue: what is left now is left at the end. For a server's `Retry-After`.
     ///
@@ -327,6 +307,33 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
         self.algorithm.pause_until(now, now);
     }
 
+    /// The quota that was set last.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.algorithm.quota()
+    }
+
+    /// The limiter's clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<A: Algorithm, C> Limiter<A, C> {
+    /// A limiter at rest whose law takes the quota.
+    fn at_rest(quota: Quota, clock: C) -> Self {
+        Self { algorithm: A::start(quota, None, Duration::MAX, || Nanos::ZERO), clock }
+    }
+}
+
+impl<A: AnyQuota, C: Clock> Limiter<A, C> {
+    /// Makes a limiter at rest on a clock of the caller's, such as a [`ManualClock`](crate::ManualClock) in tests.
+    #[must_use]
+    pub fn with_clock(quota: Quota, clock: C) -> Self {
+        Self::at_rest(quota, clock)
+    }
+
     /// Changes the quota of the live limiter. It carries permits, not time: what is left stays left, the fraction accrued
     /// included, cut to the new burst. Nothing is credited for the time before at the new rate.
     ///
@@ -359,71 +366,10 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     pub fn set_quota_at(&self, quota: Quota, now: impl Into<Nanos>) {
         self.algorithm.set_quota(quota, now.into());
     }
-
-    /// The quota that was set last.
-    #[must_use]
-    pub fn quota(&self) -> Quota {
-        self.algorithm.quota()
-    }
-
-    /// The limiter's clock.
-    #[must_use]
-    pub fn clock(&self) -> &C {
-        &self.clock
-    }
 }
 
 impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter").field("algorithm", &self.algorithm).field("clock", &self.clock).finish()
-    }
-}
-
-/// Configures a [`Limiter`]. Made by [`Limiter::builder`].
-///
-/// # Examples
-///
-/// ```
-/// use tollgate::{ManualClock, Quota, TokenBucket};
-///
-/// let clock = ManualClock::new();
-/// let bucket = TokenBucket::builder(Quota::per_second(10)).initial(0).clock(clock.clone()).build();
-/// assert_eq!(bucket.available(), 0);
-/// clock.advance(std::time::Duration::from_millis(300));
-/// assert_eq!(bucket.available(), 3);
-/// ```
-#[derive(Debug)]
-#[must_use]
-pub struct LimiterBuilder<A, C = DefaultClock> {
-    quota: Quota,
-    initial: Option<u64>,
-    max_pause: Duration,
-    clock: C,
-    law: std::marker::PhantomData<fn() -> A>,
-}
-
-impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
-    /// Sets how many permits are there when the limiter is built, instead of the full burst. More than the burst counts as
-    /// the burst. The time of building is read from the clock.
-    pub fn initial(self, permits: u64) -> Self {
-        Self { initial: Some(permits), ..self }
-    }
-
-    /// Sets the longest pause that [`pause_for`](Limiter::pause_for) and its relatives may set, counted from the call; a longer
-    /// one counts as this. Without it there is no bound, so a server that answers with a `Retry-After` of 31 years is believed.
-    pub fn max_pause(self, longest: Duration) -> Self {
-        Self { max_pause: longest, ..self }
-    }
-
-    /// Sets the clock.
-    pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<A, D> {
-        LimiterBuilder { quota: self.quota, initial: self.initial, max_pause: self.max_pause, clock, law: self.law }
-    }
-
-    /// Builds the limiter.
-    #[must_use]
-    pub fn build(self) -> Limiter<A, C> {
-        let algorithm = A::start(self.quota, self.initial, self.max_pause, || self.clock.now());
-        Limiter { algorithm, clock: self.clock }
     }
 }
