@@ -26,6 +26,8 @@
 //! |---|---|
 //! | a yes or no at once, bursts allowed up to a size: API clients, log lines | [`TokenBucket`] |
 //! | the same, thought of as a bucket that leaks and must not overflow | [`LeakyBucket`], another name for it |
+//! | at most so many in each window of the clock, easy to explain; twice as many across a seam | [`FixedWindow`] |
+//! | about so many in any window, however large the limit | [`SlidingCounter`] |
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | a budget for each key: user, address, route | a limiter for each in a map of your own |
 //!
@@ -39,7 +41,8 @@
 //! # Words
 //!
 //! A *permit* is the unit; a request costs n of them, all or nothing. A [`Quota`] is a rate (permits per period) and a
-//! *burst*: the most that can pass at one instant from rest, never one more or less. The *emission interval* T is period /
+//! *burst*: the most that can pass at one instant from rest, never one more or less. For windows it is a *limit* and a window
+//! length, the permits and their period. The *emission interval* T is period /
 //! permits. A refusal, [`Refused`], carries the time after which it is worth coming back, if any time helps.
 //!
 //! A limiter counts departures: a permit is spent when it is granted. Dropping it gives nothing back, holding it delays nobody.
@@ -103,11 +106,11 @@ mod time;
 mod timer;
 mod word;
 
-pub use algorithm::{Algorithm, AnyQuota, Gcra, Policing};
+pub use algorithm::{Algorithm, AnyQuota, FixedWindowLaw, Gcra, Policing, SlidingCounterLaw};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
-pub use limiter::{LeakyBucket, Limiter, LimiterBuilder, TokenBucket};
+pub use limiter::{FixedWindow, LeakyBucket, Limiter, LimiterBuilder, SlidingCounter, TokenBucket};
 pub use quota::{Quota, QuotaError};
 pub use refused::Refused;
 pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder};

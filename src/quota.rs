@@ -176,6 +176,14 @@ pub enum QuotaError {
         /// The permits that were asked for in that period.
         permits: u64,
     },
+    /// The limit is too large for a [`SlidingCounter`](crate::SlidingCounter), which keeps two counts in one word. A
+    /// [`TokenBucket`](crate::TokenBucket) takes every limit.
+    BeyondSlidingCounter {
+        /// The permits per window that were asked for.
+        asked: u64,
+        /// The most that it takes.
+        most: u64,
+    },
 }
 
 impl fmt::Display for QuotaError {
@@ -184,6 +192,10 @@ impl fmt::Display for QuotaError {
             Self::ZeroPeriod { permits } => write!(
                 f,
                 "{permits} permits per zero time: the period must be at least 1 ns (for no limit use Quota::UNLIMITED)"
+            ),
+            Self::BeyondSlidingCounter { asked, most } => write!(
+                f,
+                "{asked} permits per window: a sliding counter takes at most {most} (for larger limits use TokenBucket)"
             ),
         }
     }

@@ -1,11 +1,18 @@
 //! One file a law, and the traits behind which they stand.
 
 mod bucket;
+mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod pause;
 mod rate_set;
+mod sliding_counter;
+mod window;
+mod window_set;
+mod windowed;
 
 pub use bucket::Gcra;
+pub use fixed_window::FixedWindowLaw;
+pub use sliding_counter::SlidingCounterLaw;
 
 use crate::quota::Quota;
 use crate::refused::Refused;
@@ -18,7 +25,7 @@ pub trait Algorithm: sealed::Algorithm {}
 /// A law that says yes or no (policing).
 pub trait Policing: Algorithm + sealed::Policing {}
 
-/// A law that takes every quota.
+/// A law that takes every quota. The others have a largest limit, and a constructor that says so.
 pub trait AnyQuota: Algorithm {}
 
 pub(crate) mod sealed {

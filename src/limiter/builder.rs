@@ -24,7 +24,7 @@ use crate::quota::Quota;
 #[derive(Debug)]
 #[must_use]
 pub struct LimiterBuilder<A, C = DefaultClock> {
-    quota: Quota,
+    pub(super) quota: Quota,
     initial: Option<u64>,
     max_pause: Duration,
     clock: C,
@@ -38,8 +38,8 @@ impl<A: Algorithm> LimiterBuilder<A> {
 }
 
 impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
-    /// Sets how many permits are there when the limiter is built, instead of the full burst. More than the burst counts as
-    /// the burst. The time of building is read from the clock.
+    /// Sets how many permits are there when the limiter is built, instead of the whole burst or limit. More counts as that. The
+    /// time of building is read from the clock.
     pub fn initial(self, permits: u64) -> Self {
         Self { initial: Some(permits), ..self }
     }
@@ -54,13 +54,18 @@ impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
     pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<A, D> {
         LimiterBuilder { quota: self.quota, initial: self.initial, max_pause: self.max_pause, clock, law: self.law }
     }
+
+    /// Builds a limiter whose law takes the quota.
+    pub(super) fn build_lawful(self) -> Limiter<A, C> {
+        let algorithm = A::start(self.quota, self.initial, self.max_pause, || self.clock.now());
+        Limiter { algorithm, clock: self.clock }
+    }
 }
 
 impl<A: AnyQuota, C: Clock> LimiterBuilder<A, C> {
     /// Builds the limiter.
     #[must_use]
     pub fn build(self) -> Limiter<A, C> {
-        let algorithm = A::start(self.quota, self.initial, self.max_pause, || self.clock.now());
-        Limiter { algorithm, clock: self.clock }
+        self.build_lawful()
     }
 }

@@ -1,7 +1,7 @@
 //! The laws by name.
 
 use super::Limiter;
-use crate::algorithm::Gcra;
+use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw};
 use crate::clock::DefaultClock;
 
 /// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
@@ -21,3 +21,88 @@ pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
 /// These are the decisions of the [`TokenBucket`], so it is another name for it. The leaky bucket as a *queue*, which makes
 /// callers wait and lets them leave at an even pace, is the [`Shaper`](crate::Shaper).
 pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
+
+/// The fixed window: at most `limit` permits in each window `[k*W, (k+1)*W)`, counted from the clock's origin.
+///
+/// The limit is the quota's permits and W its period; a burst has no meaning here and is not looked at. One count that starts
+/// anew with every window is the simplest law, and easy to explain to those who are limited: "1,000 per hour, and the next
+/// hour starts at ...". Windows begin at whole multiples of W since the clock's origin, the same for all limiters on a clock.
+///
+/// # When not to use it
+///
+/// Never where the limit must hold in *every* span, as for logins: twice the limit passes across the seam between two windows.
+/// Five per ten seconds let these ten pass within three seconds:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{FixedWindow, Quota};
+///
+/// let limiter = FixedWindow::new(Quota::new(5, Duration::from_secs(10))?);
+/// for ms in [8_000, 8_500, 9_000, 9_200, 9_500, 10_000, 10_200, 10_400, 10_600, 10_800] {
+///     assert!(limiter.try_acquire_at(Duration::from_millis(ms)).is_ok());
+/// }
+/// # Ok::<(), tollgate::QuotaError>(())
+/// ```
+///
+/// A [`TokenBucket`] with a small burst holds in every span, and so does a [`SlidingCounter`] within its error.
+///
+/// # Exactness
+///
+/// A time in an older window than the newest that something was granted in counts as the start of that window, so a clock that
+/// is set back opens no window again. W may be any span. A limit above [`Quota::MAX_BURST`](crate::Quota::MAX_BURST) counts as that.
+///
+/// A pause shifts the count: the window in which it ends starts with what was taken in the one in which it began.
+///
+/// # Cost
+///
+/// A grant is one exchange, without a division unless it is the first in its window. The word holds the count, in as many bits as
+/// the limit needs, and the number of the window in the rest of 59 bits. When that is used up the next grant takes a lock to count
+/// windows from there: for 1,000 per second after 17 million years, for limits around 2^57 every second window.
+pub type FixedWindow<C = DefaultClock> = Limiter<FixedWindowLaw, C>;
+
+/// The sliding counter: the count of this window, plus the share of the window before that the last W still reaches.
+///
+/// A request of n, a time e after its window began, is admitted if `previous*(W-e) + (current+n)*W <= limit*W`, compared in exact
+/// integers. It smooths the seam of the [`FixedWindow`] for the price of a second count, however large the limit; CDNs
+/// count like this ("How we built rate limiting capable of scaling to millions of domains", Cloudflare, 2017). The limit is the
+/// quota's permits and W its period; a burst has no meaning here and is not looked at.
+///
+/// # Examples
+///
+/// Ten per minute, with eight in the first minute and three in the second so far: a quarter into it the estimate is
+/// 8 * 0.75 + 3 = 9, and one is left.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, SlidingCounter};
+///
+/// let limiter = SlidingCounter::new(Quota::per_minute(10))?;
+/// limiter.try_acquire_n_at(8, Duration::from_secs(30)).unwrap();
+/// limiter.try_acquire_n_at(3, Duration::from_secs(75)).unwrap();
+/// assert_eq!(limiter.available_at(Duration::from_secs(75)), 1);
+/// assert_eq!(limiter.available_at(Duration::from_secs(90)), 3); // 8 * 0.5 + 3 = 7
+/// # Ok::<(), tollgate::QuotaError>(())
+/// ```
+///
+/// # How far off it is
+///
+/// It takes the window before as spread evenly. Where that was not so, a span of W may hold up to `previous * e/W` permits more
+/// than the estimate says, or `previous * (W-e)/W` fewer: in any span of W always less than twice the limit passes, and in a
+/// window at most the limit. Where a limit must hold exactly, take a [`TokenBucket`] with a small burst.
+///
+/// # Largest limit
+///
+/// Both counts and the number of the window are in one word, so that every decision is one exchange. The limit is at most
+/// [`MAX_LIMIT`](SlidingCounter::MAX_LIMIT), 2^28 permits; above, [`QuotaError`](crate::QuotaError) says so.
+///
+/// # Exactness
+///
+/// A time in an older window than the newest that something was granted in counts as the start of that window. A pause shifts what
+/// was taken: the window in which it ends starts with the estimate at its begin, rounded up, and nothing before it.
+///
+/// # Cost
+///
+/// A grant is one exchange, without a division unless it is the first in its window. When the number of the window has used up
+/// its bits, the next grant takes a lock to count windows from there: for 10,000,000 per day after 5 years, for
+/// 10,000,000 per second after half an hour, for the largest limit every second window.
+pub type SlidingCounter<C = DefaultClock> = Limiter<SlidingCounterLaw, C>;

@@ -1,10 +1,11 @@
 //! The limiter: a law, a clock, and the questions that can be asked.
 
+mod bounded;
 mod builder;
 mod laws;
 
 pub use builder::LimiterBuilder;
-pub use laws::{LeakyBucket, TokenBucket};
+pub use laws::{FixedWindow, LeakyBucket, SlidingCounter, TokenBucket};
 
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +19,10 @@ use crate::time::Nanos;
 
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
+/// The law is the type's: [`TokenBucket`], [`FixedWindow`] and [`SlidingCounter`] are limiters, and say what they hold to and what
+/// they cost. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
+/// quota.
+///
 /// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is
 /// deterministic: `..._at(.., now)`, where `now` is [`Nanos`], a `u64` of nanoseconds or a [`Duration`]
 /// since the clock's origin. Any `u64` is a valid time.
@@ -29,13 +34,13 @@ use crate::time::Nanos;
 /// - A clock that stands still or goes back admits nothing extra and loses nothing.
 /// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
 /// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The one exception: the call
-///   that carries the word past the end of its time field (at the earliest after a second for the finest rates, after nine
-///   years for rates whose interval is whole nanoseconds) takes the lock of `set_quota`.
+///   that carries the word past the end of its field takes the lock of `set_quota`. (For a bucket at the earliest after a second
+///   for the finest rates, after nine years for rates whose interval is whole nanoseconds; for windows the types say when.)
 ///
 /// # Cost
 ///
 /// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated, ever. A `TokenBucket` takes 384
-/// bytes where a cache line is padded to 128, and runs no thread and no timer.
+/// bytes where a cache line is padded to 128, a window law 512. No thread runs, and no timer.
 ///
 /// # Memory ordering
 ///
@@ -71,7 +76,7 @@ pub struct Limiter<A, C = DefaultClock> {
 }
 
 impl<A: AnyQuota> Limiter<A> {
-    /// Makes a limiter at rest, the full burst there, on the [`DefaultClock`].
+    /// Makes a limiter at rest, the whole burst or limit there, on the [`DefaultClock`].
     #[must_use]
     pub fn new(quota: Quota) -> Self {
         Self::with_clock(quota, DefaultClock)
@@ -90,7 +95,8 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     ///
     /// # Errors
     ///
-    /// [`Refused`] says why and when to come back: too soon, paused, exceeds capacity (burst 0), or never (rate 0 and none left).
+    /// [`Refused`] says why and when to come back: too soon, paused, exceeds capacity (burst or limit 0), or never (a
+    /// bucket of rate 0, and none left).
     ///
     /// # Examples
     ///
@@ -111,7 +117,7 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire). `n` above the burst is [`Refused::ExceedsCapacity`] and never a wait.
+    /// As [`try_acquire`](Self::try_acquire). `n` above the burst or limit is [`Refused::ExceedsCapacity`] and never a wait.
     pub fn try_acquire_n(&self, n: u64) -> Result<(), Refused> {
         self.try_acquire_n_at(n, self.clock.now())
     }
@@ -155,7 +161,8 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
         self.algorithm.acquire_up_to(n, now.into())
     }
 
-    /// Gives `n` permits back whose work did not happen. The bucket is never fuller than full: what is beyond is lost.
+    /// Gives `n` permits back whose work did not happen, at most those that still count: what is beyond is lost. A bucket is never
+    /// fuller than full; a window takes them from its count, and a sliding counter then from the window before.
     ///
     /// # Examples
     ///
@@ -177,7 +184,7 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
         self.algorithm.refund(n, now.into());
     }
 
-    /// Fills the bucket: the full burst is there. A pause goes on.
+    /// Forgets all that was taken: the whole burst or limit is there. A pause goes on.
     pub fn reset(&self) {
         self.reset_at(self.clock.now());
     }
@@ -334,15 +341,19 @@ impl<A: AnyQuota, C: Clock> Limiter<A, C> {
         Self::at_rest(quota, clock)
     }
 
-    /// Changes the quota of the live limiter. It carries permits, not time: what is left stays left, the fraction accrued
-    /// included, cut to the new burst. Nothing is credited for the time before at the new rate.
+    /// Changes the quota of the live limiter. Nothing is credited for the time before, and setting the same quota again changes
+    /// nothing. A pause goes on.
     ///
+    /// A bucket carries permits, not time: what is left stays left, the fraction accrued included, cut to the new burst.
     /// - A larger burst starts with what was left, and fills at the new rate. A full bucket whose burst grows is not full.
-    /// - Setting the same quota again changes nothing.
-    /// - Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts empty.
-    /// - A pause goes on.
     /// - The new arrival time is rounded up to the unit of the new quota (a fraction of a nanosecond, as a rule), once. Where a unit
     ///   is longer than a nanosecond (see [`Quota::rate_loss_ppb`]), each change may lose a part of one.
+    ///
+    /// Windows carry what was taken:
+    /// - With the same window length the counts stay, and only the limit is another. If more was taken, nothing is left.
+    /// - With another length the window that now lies in starts with what still counted, estimates rounded up.
+    ///
+    /// Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts with nothing left.
     ///
     /// Decisions under way are by the old quota or by the new one, never by a mixture. Setters wait for each other; nobody
     /// else waits for them.

@@ -16,6 +16,7 @@ mod bucket_refusals;
 mod bucket_threads;
 mod bucket_traces;
 mod differential;
+mod laws_seeds;
 mod reference;
 mod shaper_absent;
 mod shaper_blocking;
@@ -38,6 +39,7 @@ mod shaper_types;
 #[cfg(feature = "tokio")]
 mod simulation;
 mod tasks;
+mod window_changes;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
