@@ -209,16 +209,13 @@ impl Rate {
 
     /// The bucket at `now`, for a look.
     pub(crate) fn snapshot(&self, tat: u64, now: Nanos) -> Snapshot {
-        let retry_after = if self.capacity == 0 && self.interval.ticks > 0 {
-            None
-        } else {
-            self.until(Ticks::from(tat) + self.cost(1) - Ticks::from(self.capacity), now)
-        };
+        let limit = self.burst();
+        let until = |n| self.until(Ticks::from(tat) + self.cost(n) - Ticks::from(self.capacity), now);
         Snapshot {
-            limit: self.burst(),
+            limit,
             remaining: self.remaining(tat, now),
-            retry_after,
-            reset_after: self.until(Ticks::from(tat), now),
+            retry_after: if limit == 0 { None } else { until(1) },
+            reset_after: until(limit),
         }
     }
 

@@ -3,6 +3,7 @@
 mod bucket;
 mod fixed_window;
 pub(crate) mod gcra;
+mod leaky_queue;
 pub(crate) mod pause;
 mod rate_set;
 mod sliding_counter;
@@ -12,6 +13,7 @@ mod windowed;
 
 pub use bucket::Gcra;
 pub use fixed_window::FixedWindowLaw;
+pub use leaky_queue::LeakyQueueLaw;
 pub use sliding_counter::SlidingCounterLaw;
 
 use crate::quota::Quota;
@@ -22,7 +24,7 @@ use crate::time::Nanos;
 /// A law that a [`Limiter`](crate::Limiter) can keep. Sealed: the crate's own laws implement it, and nothing else can.
 pub trait Algorithm: sealed::Algorithm {}
 
-/// A law that says yes or no (policing).
+/// A law that says yes or no (policing). Every one but that of [`LeakyQueue`](crate::LeakyQueue), which says when.
 pub trait Policing: Algorithm + sealed::Policing {}
 
 /// A law that takes every quota. The others have a largest limit, and a constructor that says so.

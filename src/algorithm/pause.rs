@@ -1,6 +1,6 @@
 //! What every word does about a pause, and how it is looked at.
 
-use crate::cell::{Cell, Record};
+use crate::cell::{Cell, Next, Record, Version};
 use crate::word::Word;
 
 /// One version of a quota that may tell of a pause.
@@ -42,6 +42,16 @@ pub(crate) fn look<R: Pausable, T>(cell: &Cell<R>, answer: impl Fn(&R, u64) -> T
             return answer;
         }
     }
+}
+
+/// Starts another version, made from the quota in force, unless there is nothing to change.
+pub(crate) fn change<R: Pausable>(cell: &Cell<R>, next: impl Fn(Version<R>) -> Result<Next<R>, NothingToChange>) {
+    let changed = cell.replace(|version| {
+        let record = in_force(version.word, version.record);
+        next(Version { record, ..version }).map(|next| Next { word: next.word.with_behind(false), ..next })
+    });
+    // Nothing to change is what was asked for too.
+    let (Ok(()) | Err(NothingToChange)) = changed;
 }
 
 /// Why no version follows: the one that stands is what was asked for.

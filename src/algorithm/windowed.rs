@@ -46,7 +46,7 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
-        self.change(|Version { word, record: windows, since, .. }| {
+        pause::change(&self.cell, |Version { word, record: windows, since, .. }| {
             let (next, field, since) = match windows.limited(word.field(), &quota) {
                 Some((next, field)) => (next, field, since),
                 None => {
@@ -61,7 +61,7 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
     }
 
     fn pause_until(&self, end: Nanos, now: Nanos) {
-        self.change(|Version { word, record: windows, since, max_pause }| {
+        pause::change(&self.cell, |Version { word, record: windows, since, max_pause }| {
             if end <= now && !windows.is_held(now) {
                 return Err(NothingToChange);
             }
@@ -155,15 +155,5 @@ impl<K: Kind> Windowed<K> {
                 return;
             }
         }
-    }
-
-    /// Starts another version, made from the quota in force, unless there is nothing to change.
-    fn change(&self, next: impl Fn(Version<Windows<K>>) -> Result<Next<Windows<K>>, NothingToChange>) {
-        let changed = self.cell.replace(|version| {
-            let record = in_force(version.word, version.record);
-            next(Version { record, ..version }).map(|next| Next { word: next.word.with_behind(false), ..next })
-        });
-        // Nothing to change is what was asked for too.
-        let (Ok(()) | Err(NothingToChange)) = changed;
     }
 }

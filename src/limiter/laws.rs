@@ -1,7 +1,7 @@
 //! The laws by name.
 
 use super::Limiter;
-use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw};
+use crate::algorithm::{FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw};
 use crate::clock::DefaultClock;
 
 /// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
@@ -18,9 +18,55 @@ pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
 
 /// The leaky bucket as a meter: it leaks at the rate, each permit adds one, and what would overflow the burst is refused.
 ///
-/// These are the decisions of the [`TokenBucket`], so it is another name for it. The leaky bucket as a *queue*, which makes
-/// callers wait and lets them leave at an even pace, is the [`Shaper`](crate::Shaper).
+/// These are the decisions of the [`TokenBucket`], so it is another name for it. The leaky bucket as a *queue*, from which calls
+/// leave at an even pace, is the [`Shaper`](crate::Shaper), which makes callers wait, and the [`LeakyQueue`], which tells them when.
 pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
+
+/// The leaky bucket as a queue that tells when: each request is given the time at which it should start, one per T.
+///
+/// `start = max(now, free_at)`, then `free_at = start + n*T` (Turner 1986; the virtual scheduling form of ITU-T I.371). A request
+/// is refused if the backlog `(free_at - now) / T`, a fraction, is the capacity or more; of n, if that with its first n - 1 is. The
+/// capacity is the quota's burst, by default the permits per period.
+///
+/// # Examples
+///
+/// Two per second, and room for five that wait:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{LeakyQueue, Nanos, Quota};
+///
+/// let queue = LeakyQueue::new(Quota::per_second(2).burst(5));
+/// let told: Vec<_> = (0..6).map(|_| queue.schedule_at(Duration::from_secs(20)).ok()).collect();
+/// let start = |ms| Some(Nanos::from_millis(ms));
+/// assert_eq!(told, [start(20_000), start(20_500), start(21_000), start(21_500), start(22_000), None]);
+/// assert_eq!(queue.schedule_at(Duration::from_millis(20_500)).ok(), start(22_500));
+/// ```
+///
+/// # This one or a Shaper
+///
+/// Prefer a [`Shaper`](crate::Shaper): it does the waiting too. A caller that gives up leaves no hole, they leave in order, and a change
+/// of the quota reaches those who wait. A start that this queue told stands, whether somebody uses it or not. It is for those
+/// who have a queue or a timer of their own, or only compute, as a simulation does.
+///
+/// # What it has not
+///
+/// - No `try_acquire`: an admission without its start says nothing. No `acquire_up_to`, for the same reason.
+/// - No `refund` and no `reset`: another start in the place of one that was told would be one departure too many.
+///
+/// # Changes
+///
+/// - `set_quota` keeps `free_at`, since starts that were told stand. What comes after is a T of the new quota apart, and the
+///   backlog is counted in the new T. A rate of 0 serves one more at most; under [`Quota::UNLIMITED`](crate::Quota::UNLIMITED) all
+///   start when what was told before is done.
+/// - A pause tells nobody a start before its end, and keeps the backlog: `free_at` moves by as much. It does not move what
+///   was told before.
+///
+/// # Exactness and cost
+///
+/// As for the [`TokenBucket`], whose word it is: T is an exact fraction, a start is an exchange. The capacity is at most one less
+/// than [`Quota::MAX_BURST`](crate::Quota::MAX_BURST); a larger one counts as that, and at a rate of 0 more than 1 as 1.
+pub type LeakyQueue<C = DefaultClock> = Limiter<LeakyQueueLaw, C>;
 
 /// The fixed window: at most `limit` permits in each window `[k*W, (k+1)*W)`, counted from the clock's origin.
 ///

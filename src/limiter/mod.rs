@@ -3,9 +3,10 @@
 mod bounded;
 mod builder;
 mod laws;
+mod leaky_queue;
 
 pub use builder::LimiterBuilder;
-pub use laws::{FixedWindow, LeakyBucket, SlidingCounter, TokenBucket};
+pub use laws::{FixedWindow, LeakyBucket, LeakyQueue, SlidingCounter, TokenBucket};
 
 use std::fmt;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use crate::time::Nanos;
 
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
-/// The law is the type's: [`TokenBucket`], [`FixedWindow`] and [`SlidingCounter`] are limiters, and say what they hold to and what
-/// they cost. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
+/// The law is the type's: [`TokenBucket`], [`FixedWindow`], [`SlidingCounter`] and [`LeakyQueue`] are limiters, and say what they
+/// hold to and what they cost. A `LeakyQueue` is asked when, and not whether; the others are asked in the same way. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
 /// quota.
 ///
 /// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{FixedWindow, Quota, Refused, SlidingCounter};
+use tollgate::{FixedWindow, LeakyQueue, Nanos, Quota, Refused, SlidingCounter};
 
 use crate::{MINUTE, SECOND, quota};
 
@@ -37,4 +37,50 @@ fn the_estimate_of_a_sliding_counter_fades_as_printed() {
         // Rounded up to whole permits.
         assert_eq!(counter.available_at(secs * SECOND), 10 - estimate, "at {secs} s");
     }
+}
+
+/// One request, a quiet spell, then nine at once and a slow trickle.
+#[test]
+fn the_starts_of_a_leaky_queue_are_as_printed() {
+    let queue = LeakyQueue::new(quota(2, SECOND, 5));
+    let mut times = vec![0];
+    times.extend([20_000; 9]);
+    times.extend([20_500, 21_000, 21_500, 22_000]);
+    let served: Vec<String> = times
+        .into_iter()
+        .map(|time| match queue.schedule_at(Duration::from_millis(time)) {
+            Ok(start) => format!("{:.1}", Duration::from_nanos(start.get()).as_secs_f64()),
+            Err(_) => "'rej'".to_owned(),
+        })
+        .collect();
+    let printed = "[0.0, 20.0, 20.5, 21.0, 21.5, 22.0, 'rej', 'rej', 'rej', 'rej', 22.5, 23.0, 23.5, 24.0]";
+    assert_eq!(format!("[{}]", served.join(", ")), printed);
+}
+
+/// A queue of 3 and one request processed per second, five arriving together at time 0: three queued and two rejected; the queued
+/// ones are handled at 1, 2 and 3 seconds. That one works in ticks, and handles what arrived in a tick from the next one on.
+#[test]
+fn a_leaky_queue_of_ticks_starts_as_printed() {
+    let queue = LeakyQueue::new(quota(1, SECOND, 3));
+    let mut printed = Vec::new();
+    for request in 0..5 {
+        printed.push(match queue.schedule_at(0) {
+            Ok(start) => format!(
+                "t={}: processed request {request}",
+                start.saturating_add(SECOND).get() / Nanos::from_secs(1).get()
+            ),
+            Err(_) => format!("t=0: rejected request {request}"),
+        });
+    }
+    printed.sort();
+    assert_eq!(
+        printed,
+        [
+            "t=0: rejected request 3",
+            "t=0: rejected request 4",
+            "t=1: processed request 0",
+            "t=2: processed request 1",
+            "t=3: processed request 2",
+        ]
+    );
 }

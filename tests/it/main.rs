@@ -17,6 +17,7 @@ mod bucket_threads;
 mod bucket_traces;
 mod differential;
 mod laws_seeds;
+mod leaky_queue;
 mod reference;
 mod shaper_absent;
 mod shaper_blocking;

@@ -71,6 +71,17 @@ fn a_pause_that_is_over_does_not_come_back_with_a_clock_that_is_set_back() {
 }
 
 #[test]
+fn a_pause_after_a_pause_holds_as_well() {
+    let window = fixed(5, 10 * SECOND);
+    for begin in [0, 20, 40] {
+        window.pause_until_at((begin + 10) * SECOND, begin * SECOND);
+        let refused = window.try_acquire_at((begin + 9) * SECOND);
+        assert_eq!(refused, Err(Refused::Paused { asked: 1, retry_after: SECOND }));
+        assert_eq!(window.try_acquire_at((begin + 10) * SECOND), Ok(()));
+    }
+}
+
+#[test]
 fn a_pause_by_a_clock_that_was_set_back_lasts_until_its_end_and_opens_no_window_again() {
     let window = fixed(5, 10 * SECOND);
     assert_eq!(window.try_acquire_n_at(5, 50 * SECOND), Ok(()));

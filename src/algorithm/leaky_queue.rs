@@ -1,0 +1,181 @@
+//! The leaky bucket as a queue that tells when: GCRA with room for one permit more, less a tick.
+
+use std::time::Duration;
+
+use super::gcra::{self, Rate, Ticks};
+use super::pause::{self, NothingToChange, granted, in_force};
+use super::{Algorithm, AnyQuota, sealed};
+use crate::cell::{Cell, Next, Version};
+use crate::interval::Interval;
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// The law of [`LeakyQueue`](crate::LeakyQueue): one start per T, for at most `capacity` that have not begun.
+///
+/// A request is refused if the backlog is the capacity or more: `(free_at - now) / T >= capacity`, where `free_at` is when all
+/// that was told before will be done. With `free_at` as the arrival time of the generic cell rate algorithm that is a bucket of
+/// `(capacity + 1) * T` less a tick.
+#[derive(Debug)]
+pub struct LeakyQueueLaw {
+    cell: Cell<Rate>,
+}
+
+impl Algorithm for LeakyQueueLaw {}
+impl AnyQuota for LeakyQueueLaw {}
+
+impl sealed::Algorithm for LeakyQueueLaw {
+    fn start(quota: Quota, initial: Option<u64>, max_pause: Duration, now: impl FnOnce() -> Nanos) -> Self {
+        let rate = idle(&quota, Nanos::ZERO);
+        let (rate, free_at, since) = match initial {
+            None => (rate, 0, Nanos::ZERO),
+            Some(places) => {
+                let now = now();
+                (Rate { origin: now, ..rate }, rate.cost(rate.burst().saturating_sub(places)), now)
+            }
+        };
+        Self { cell: Cell::new(quota, &rate, gcra::first_field(free_at), since, max_pause) }
+    }
+
+    fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        pause::look(&self.cell, |rate, free_at| match rate.admit(free_at, now, n) {
+            None if n > 0 => Err(rate.refusal(free_at, now, n)),
+            _ => Ok(()),
+        })
+    }
+
+    fn snapshot(&self, now: Nanos) -> Snapshot {
+        pause::look(&self.cell, |rate, free_at| rate.snapshot(free_at, now))
+    }
+
+    fn set_quota(&self, quota: Quota, now: Nanos) {
+        pause::change(&self.cell, |Version { word, record: rate, since, .. }| {
+            let next = idle(&quota, rate.origin);
+            let (record, field, since) = if next.interval == rate.interval {
+                // Nothing moves, not by a rounding either.
+                (Rate { capacity: next.capacity, ..rate }, word.field(), since)
+            } else {
+                // At a rate of 0 the one that was served may have started as late as now.
+                let served = rate.interval.mul == 0 && word.field() > 0;
+                let told = if served { since.max(now) } else { told_until(&rate, word.field(), since) };
+                let pause = rate.is_held(now).then_some(rate.origin);
+                let (record, field, since) = match pause {
+                    Some(end) => hold(next, end, ticks_until(&next, told), told, since),
+                    None => (Rate { origin: told, ..next }, 0, told),
+                };
+                // A rate of 0 serves nobody after those who were told a start.
+                let never = quota.permits() == 0 && told > pause.unwrap_or(now);
+                (record, if served || never { field.max(next.interval.ticks) } else { field }, since)
+            };
+            Ok(Next { quota: Some(quota), record, word: word.with_field(field), since })
+        });
+    }
+
+    fn pause_until(&self, end: Nanos, now: Nanos) {
+        pause::change(&self.cell, |Version { word, record: rate, since, max_pause }| {
+            let held = rate.is_held(now);
+            if end <= now && !held {
+                return Err(NothingToChange);
+            }
+            // By a clock that was set back no start may come before those that were told.
+            let timeless = held || rate.interval.mul == 0;
+            let (since, passed) = if timeless { (since, 0) } else { (now, rate.at(now)) };
+            let backlog = Ticks::from(word.field()).saturating_sub(passed).max(0);
+            let (record, field, since) = if end > now {
+                let end = end.min(now.saturating_add(max_pause)).max(since);
+                let told = told_until(&rate, word.field(), since);
+                hold(rate, end, backlog, told, since)
+            } else {
+                (Rate { origin: now.max(since), held: false, ..rate }, gcra::first_field(backlog), since)
+            };
+            Ok(Next { quota: None, record, word: word.with_field(field), since })
+        });
+    }
+
+    fn quota(&self) -> Quota {
+        self.cell.quota()
+    }
+}
+
+impl LeakyQueueLaw {
+    /// The start of a request of `n` that comes at `now`.
+    pub(crate) fn schedule(&self, n: u64, now: Nanos) -> Result<Nanos, Refused> {
+        if n == 0 {
+            return Ok(pause::look(&self.cell, |rate, free_at| start(rate, free_at, now)));
+        }
+        loop {
+            let (word, rate) = pause::load(&self.cell);
+            match rate.admit(word.field(), now, n).map(gcra::field) {
+                Some(Some(free_at)) => {
+                    let next = granted(word, &rate, free_at);
+                    // Unlimited costs nothing, and writes nothing.
+                    let done =
+                        if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+                    if done {
+                        return Ok(start(&rate, word.field(), now));
+                    }
+                }
+                Some(None) => return self.schedule_and_rebase(n, now),
+                None => {
+                    if self.cell.still(word) {
+                        return Err(rate.refusal(word.field(), now, n));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells a start and moves the origin in one exchange, so that the move changes no answer.
+    #[cold]
+    fn schedule_and_rebase(&self, n: u64, now: Nanos) -> Result<Nanos, Refused> {
+        let mut told = now;
+        self.cell.replace(|Version { word, record, since, .. }| {
+            let rate = in_force(word, record);
+            let free_at = rate.admit(word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
+            told = start(&rate, word.field(), now);
+            let (rate, free_at) = rate.rebased(free_at, now);
+            let word = word.with_field(gcra::first_field(free_at)).with_behind(false);
+            Ok(Next { quota: None, record: rate, word, since })
+        })?;
+        Ok(told)
+    }
+}
+
+/// A queue of `quota` whose server is free from `origin` on.
+fn idle(quota: &Quota, origin: Nanos) -> Rate {
+    // The debt may be one permit more than the burst, so that is one less than elsewhere. A rate of 0 serves one and no other.
+    let most = if quota.permits() == 0 { 1 } else { Quota::MAX_BURST.saturating_sub(1) };
+    let burst = quota.policing_burst().min(most);
+    let span = burst.saturating_add(1);
+    let interval = Interval::fit(quota, burst, span);
+    // `Interval::fit` has bounded the product.
+    let capacity = interval.ticks.saturating_mul(span).saturating_sub(1);
+    Rate { interval, capacity, origin, held: false }
+}
+
+/// When a request starts that comes at `now`: at once, or when all that was told before is done, rounded up to a nanosecond.
+fn start(rate: &Rate, free_at: u64, now: Nanos) -> Nanos {
+    let free = if rate.interval.mul == 0 { rate.origin } else { rate.instant(free_at.into()) };
+    now.max(free)
+}
+
+/// The instant at which all that was told is done. Where time brings no ticks, that from which the quota counts.
+fn told_until(rate: &Rate, free_at: u64, since: Nanos) -> Nanos {
+    if rate.interval.mul == 0 { since } else { rate.instant(free_at.into()) }
+}
+
+/// The ticks of `rate` from its origin until `instant`, rounded up.
+fn ticks_until(rate: &Rate, instant: Nanos) -> Ticks {
+    let floor = rate.at(instant).max(0);
+    floor.saturating_add(Ticks::from(rate.instant(floor) < instant))
+}
+
+/// `rate` in a pause until `end` with `backlog` left then, of starts told `until` then. Where that does not fit a word, the pause
+/// lasts until all of them are done.
+fn hold(rate: Rate, end: Nanos, backlog: Ticks, until: Nanos, since: Nanos) -> (Rate, u64, Nanos) {
+    match gcra::field(backlog).filter(|_| rate.interval.mul > 0 || until <= end) {
+        Some(field) => (Rate { origin: end, held: true, ..rate }, field, since),
+        None => (Rate { origin: end.max(until), held: true, ..rate }, 0, since.max(until)),
+    }
+}
