@@ -162,6 +162,20 @@ impl<R: Record> Cell<R> {
         }
     }
 
+    /// Replaces the word under the lock of the setters, for a law that keeps more than the word and writes that first. If all its
+    /// exchanges are made here or by [`replace`](Self::replace), `next` is called once. If it gives an error, nothing changes.
+    pub(crate) fn exchange_locked<E>(&self, mut next: impl FnMut(Word) -> Result<Word, E>) -> Result<(), E> {
+        let _current = self.hot.setter.lock();
+        // Acquire: see the type.
+        let mut word = Word::from_bits(self.hot.word.load(Ordering::Acquire));
+        loop {
+            match self.exchange(word, next(word)?) {
+                Ok(()) => return Ok(()),
+                Err(actual) => word = actual,
+            }
+        }
+    }
+
     /// The quota that was set last.
     pub(crate) fn quota(&self) -> Quota {
         self.hot.setter.lock().quota

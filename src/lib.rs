@@ -27,7 +27,8 @@
 //! | a yes or no at once, bursts allowed up to a size: API clients, log lines | [`TokenBucket`] |
 //! | the same, thought of as a bucket that leaks and must not overflow | [`LeakyBucket`], another name for it |
 //! | at most so many in each window of the clock, easy to explain; twice as many across a seam | [`FixedWindow`] |
-//! | about so many in any window, however large the limit | [`SlidingCounter`] |
+//! | at most so many in every span, to the nanosecond: logins, costly calls, limits up to a million | [`SlidingLog`] |
+//! | about so many in any span, however large the limit | [`SlidingCounter`] |
 //! | the times at which calls should start, for a queue or a timer of your own | [`LeakyQueue`] |
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | a budget for each key: user, address, route | a limiter for each in a map of your own |
@@ -107,11 +108,15 @@ mod time;
 mod timer;
 mod word;
 
-pub use algorithm::{Algorithm, AnyQuota, FixedWindowLaw, Gcra, LeakyQueueLaw, Policing, SlidingCounterLaw};
+pub use algorithm::{
+    Algorithm, AnyQuota, FixedWindowLaw, Gcra, LeakyQueueLaw, Policing, SlidingCounterLaw, SlidingLogLaw,
+};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
-pub use limiter::{FixedWindow, LeakyBucket, LeakyQueue, Limiter, LimiterBuilder, SlidingCounter, TokenBucket};
+pub use limiter::{
+    FixedWindow, LeakyBucket, LeakyQueue, Limiter, LimiterBuilder, SlidingCounter, SlidingLog, TokenBucket,
+};
 pub use quota::{Quota, QuotaError};
 pub use refused::Refused;
 pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder};

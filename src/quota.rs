@@ -184,6 +184,14 @@ pub enum QuotaError {
         /// The most that it takes.
         most: u64,
     },
+    /// The limit is too large for a [`SlidingLog`](crate::SlidingLog), which keeps the time of every permit. A
+    /// [`SlidingCounter`](crate::SlidingCounter) takes larger ones.
+    BeyondSlidingLog {
+        /// The permits per window that were asked for.
+        asked: u64,
+        /// The most that it takes.
+        most: u64,
+    },
 }
 
 impl fmt::Display for QuotaError {
@@ -196,6 +204,10 @@ impl fmt::Display for QuotaError {
             Self::BeyondSlidingCounter { asked, most } => write!(
                 f,
                 "{asked} permits per window: a sliding counter takes at most {most} (for larger limits use TokenBucket)"
+            ),
+            Self::BeyondSlidingLog { asked, most } => write!(
+                f,
+                "{asked} permits per window: a sliding log takes at most {most} (for larger limits use SlidingCounter)"
             ),
         }
     }

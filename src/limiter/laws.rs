@@ -1,7 +1,7 @@
 //! The laws by name.
 
 use super::Limiter;
-use crate::algorithm::{FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw};
+use crate::algorithm::{FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw, SlidingLogLaw};
 use crate::clock::DefaultClock;
 
 /// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
@@ -90,7 +90,7 @@ pub type LeakyQueue<C = DefaultClock> = Limiter<LeakyQueueLaw, C>;
 /// # Ok::<(), tollgate::QuotaError>(())
 /// ```
 ///
-/// A [`TokenBucket`] with a small burst holds in every span, and so does a [`SlidingCounter`] within its error.
+/// A [`SlidingLog`] holds in every span, and so do a [`TokenBucket`] with a small burst, and a [`SlidingCounter`] within its error.
 ///
 /// # Exactness
 ///
@@ -134,7 +134,8 @@ pub type FixedWindow<C = DefaultClock> = Limiter<FixedWindowLaw, C>;
 ///
 /// It takes the window before as spread evenly. Where that was not so, a span of W may hold up to `previous * e/W` permits more
 /// than the estimate says, or `previous * (W-e)/W` fewer: in any span of W always less than twice the limit passes, and in a
-/// window at most the limit. Where a limit must hold exactly, take a [`TokenBucket`] with a small burst.
+/// window at most the limit. Where a limit must hold exactly, take a [`SlidingLog`] or a
+/// [`TokenBucket`] with a small burst.
 ///
 /// # Largest limit
 ///
@@ -152,3 +153,45 @@ pub type FixedWindow<C = DefaultClock> = Limiter<FixedWindowLaw, C>;
 /// its bits, the next grant takes a lock to count windows from there: for 10,000,000 per day after 5 years, for
 /// 10,000,000 per second after half an hour, for the largest limit every second window.
 pub type SlidingCounter<C = DefaultClock> = Limiter<SlidingCounterLaw, C>;
+
+/// The sliding log: at most `limit` permits in every half-open span `(t-W, t]`, exactly.
+///
+/// It keeps the time of every permit that still counts, as a queue of timestamps does, and is the law for logins and whatever must
+/// never see the limit passed. The limit is the quota's permits and W its period; a burst has no meaning here and is not looked at.
+///
+/// # Examples
+///
+/// Five per ten seconds, asked across the seam at which a [`FixedWindow`] lets ten pass:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, Refused, SlidingLog};
+///
+/// let limiter = SlidingLog::new(Quota::new(5, Duration::from_secs(10))?)?;
+/// for ms in [8_000, 8_500, 9_000, 9_200, 9_500] {
+///     assert!(limiter.try_acquire_at(Duration::from_millis(ms)).is_ok());
+/// }
+/// let refused = limiter.try_acquire_at(Duration::from_secs(10)).unwrap_err();
+/// assert_eq!(refused.retry_after(), Some(Duration::from_secs(8)));
+/// assert!(limiter.try_acquire_at(Duration::from_secs(18)).is_ok());
+/// # Ok::<(), tollgate::QuotaError>(())
+/// ```
+///
+/// # Memory, and when not to use it
+///
+/// A ring of times is allocated once, and anew only for a larger limit: 16 bytes for each permit of the limit, up to the next
+/// power of two, and 1.3 KB. That is 16 MiB for the largest limit, [`MAX_LIMIT`](SlidingLog::MAX_LIMIT), 2^20 permits; above,
+/// [`QuotaError`](crate::QuotaError) says so. For large limits a [`SlidingCounter`] needs one word, and a [`TokenBucket`] with a
+/// small burst is as exact.
+///
+/// # Exactness
+///
+/// A time earlier than the last one that something was granted at counts as that one. During a pause the log's time stands
+/// still: what counts when it begins counts when it ends. With another window length all that still counts is as if taken now.
+/// Permits that are given back are the newest.
+///
+/// # Cost
+///
+/// A refusal of one permit is loads and takes no lock; one of more looks for what remains, in a binary search. A grant takes a short
+/// lock, never across code of the caller, and writes n times.
+pub type SlidingLog<C = DefaultClock> = Limiter<SlidingLogLaw, C>;

@@ -6,7 +6,7 @@ mod laws;
 mod leaky_queue;
 
 pub use builder::LimiterBuilder;
-pub use laws::{FixedWindow, LeakyBucket, LeakyQueue, SlidingCounter, TokenBucket};
+pub use laws::{FixedWindow, LeakyBucket, LeakyQueue, SlidingCounter, SlidingLog, TokenBucket};
 
 use std::fmt;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::time::Nanos;
 
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
-/// The law is the type's: [`TokenBucket`], [`FixedWindow`], [`SlidingCounter`] and [`LeakyQueue`] are limiters, and say what they
-/// hold to and what they cost. A `LeakyQueue` is asked when, and not whether; the others are asked in the same way. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
+/// The law is the type's: [`TokenBucket`], [`FixedWindow`], [`SlidingCounter`], [`SlidingLog`] and [`LeakyQueue`] are limiters, and say
+/// what they hold to and what they cost. A `LeakyQueue` is asked when, and not whether; the others are asked in the same way. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
 /// quota.
 ///
 /// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is
@@ -34,13 +34,13 @@ use crate::time::Nanos;
 /// - A request of n is admitted whole or not at all. A refused one changes nothing. n = 0 is always admitted, and free.
 /// - A clock that stands still or goes back admits nothing extra and loses nothing.
 /// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
-/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The one exception: the call
-///   that carries the word past the end of its field takes the lock of `set_quota`. (For a bucket at the earliest after a second
+/// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The exceptions: grants of a
+///   [`SlidingLog`] take a short lock, and the call that carries a word past the end of its field takes that of `set_quota`. (For a bucket at the earliest after a second
 ///   for the finest rates, after nine years for rates whose interval is whole nanoseconds; for windows the types say when.)
 ///
 /// # Cost
 ///
-/// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated, ever. A `TokenBucket` takes 384
+/// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated but by a [`SlidingLog`]. A `TokenBucket` takes 384
 /// bytes where a cache line is padded to 128, a window law 512. No thread runs, and no timer.
 ///
 /// # Memory ordering
@@ -163,7 +163,8 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     }
 
     /// Gives `n` permits back whose work did not happen, at most those that still count: what is beyond is lost. A bucket is never
-    /// fuller than full; a window takes them from its count, and a sliding counter then from the window before.
+    /// fuller than full; a window takes them from its count, a sliding counter then from the window before, and a log drops the
+    /// newest.
     ///
     /// # Examples
     ///
@@ -353,6 +354,8 @@ impl<A: AnyQuota, C: Clock> Limiter<A, C> {
     /// Windows carry what was taken:
     /// - With the same window length the counts stay, and only the limit is another. If more was taken, nothing is left.
     /// - With another length the window that now lies in starts with what still counted, estimates rounded up.
+    ///
+    /// A log keeps its times with the same length, and with another all that still counts is as if taken now.
     ///
     /// Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts with nothing left.
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{FixedWindow, LeakyQueue, Nanos, Quota, Refused, SlidingCounter};
+use tollgate::{FixedWindow, LeakyQueue, Nanos, Quota, Refused, SlidingCounter, SlidingLog};
 
 use crate::{MINUTE, SECOND, quota};
 
@@ -19,6 +19,13 @@ fn a_fixed_window_lets_twice_the_limit_pass_across_the_seam_as_printed() {
     let window = FixedWindow::new(quota(5, 10 * SECOND, 0));
     let printed = "ok ok ok ok ok ok ok ok ok ok";
     assert_eq!(in_print(&ACROSS_THE_SEAM, |now| window.try_acquire_at(now)), printed);
+}
+
+#[test]
+fn a_sliding_log_is_exact_across_the_seam_as_printed() {
+    let log = SlidingLog::new(quota(5, 10 * SECOND, 0)).unwrap();
+    let printed = "ok ok ok ok ok -- -- -- -- --";
+    assert_eq!(in_print(&ACROSS_THE_SEAM, |now| log.try_acquire_at(now)), printed);
 }
 
 /// 10 per 60 seconds, 8 requests in the previous window and 3 so far in the current one: previous * (1 - time into the current

@@ -39,6 +39,7 @@ mod shaper_threads;
 mod shaper_types;
 #[cfg(feature = "tokio")]
 mod simulation;
+mod sliding_log;
 mod tasks;
 mod window_changes;
 
