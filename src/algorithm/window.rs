@@ -68,12 +68,6 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// All but `permits` of a quota, at `now`.
-    pub(crate) fn permits(permits: u64, quota: &Quota, now: Nanos) -> Self {
-        let counted = (!quota.is_unlimited()).then(|| quota.permits().saturating_sub(permits));
-        Self { counted, since: now }
-    }
-
     pub(crate) fn since(&self) -> Nanos {
         self.since
     }
@@ -93,6 +87,11 @@ impl<K: Kind> Windows<K> {
             end: Nanos::ZERO,
             kind: PhantomData,
         }
+    }
+
+    /// All but `permits` of the limit, at `now`.
+    pub(crate) fn all_but(&self, permits: u64, now: Nanos) -> Left {
+        Left { counted: (!self.unlimited).then(|| self.limit.saturating_sub(permits)), since: now }
     }
 
     /// How many counts a field holds.

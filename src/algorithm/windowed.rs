@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::pause::{self, NothingToChange, granted, in_force};
-use super::window::{Kind, Left, Windows};
+use super::window::{Kind, Windows};
 use super::{Algorithm, Policing, sealed};
 use crate::cell::{Cell, Next, Version};
 use crate::quota::Quota;
@@ -27,7 +27,7 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
             None => (windows, 0, Nanos::ZERO),
             Some(permits) => {
                 let now = now();
-                let (windows, field) = windows.start_at(Left::permits(permits, &quota, now), now, now);
+                let (windows, field) = windows.start_at(windows.all_but(permits, now), now, now);
                 (windows, field, now)
             }
         };
