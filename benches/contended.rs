@@ -1,6 +1,8 @@
 //! What a decision costs while other threads decide on the same limiter. The time is that of one operation of one thread.
 
 mod common;
+#[path = "common/windows.rs"]
+mod windows;
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Floor, MutexBucket};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tollgate::{Quota, TokenBucket};
+use tollgate::{FixedWindow, LeakyQueue, Quota, SlidingCounter, SlidingLog, TokenBucket};
 
 /// Runs `operation` `each` times on each of `threads` threads at once; the time from the common start to the last end.
 fn together(threads: usize, each: u64, operation: &(impl Fn() -> bool + Sync)) -> Duration {
@@ -36,6 +38,11 @@ fn contended(c: &mut Criterion) {
     let floor = Floor::default();
     let bucket = TokenBucket::new(plenty);
     let empty = TokenBucket::builder(Quota::per_day(1)).initial(0).build();
+    let window = FixedWindow::new(windows::long());
+    let counter = SlidingCounter::new(windows::long()).expect("a limit that it takes");
+    let log = SlidingLog::new(windows::short()).expect("a limit that it takes");
+    let queue = LeakyQueue::new(plenty);
+    let full = SlidingLog::builder(Quota::per_day(1)).initial(0).build().expect("a limit that it takes");
     let mutexed = MutexBucket::new(1, 1 << 40);
     for threads in [1usize, 2] {
         // Throughput is of all threads together.
@@ -45,6 +52,21 @@ fn contended(c: &mut Criterion) {
         });
         group.bench_function(format!("granted/{threads}"), |b| {
             b.iter_custom(|each| together(threads, each, &|| bucket.try_acquire().is_ok()));
+        });
+        group.bench_function(format!("fixed_window_granted/{threads}"), |b| {
+            b.iter_custom(|each| together(threads, each, &|| window.try_acquire().is_ok()));
+        });
+        group.bench_function(format!("sliding_counter_granted/{threads}"), |b| {
+            b.iter_custom(|each| together(threads, each, &|| counter.try_acquire().is_ok()));
+        });
+        group.bench_function(format!("sliding_log_granted/{threads}"), |b| {
+            b.iter_custom(|each| together(threads, each, &|| log.try_acquire().is_ok()));
+        });
+        group.bench_function(format!("leaky_queue_told/{threads}"), |b| {
+            b.iter_custom(|each| together(threads, each, &|| queue.schedule().is_ok()));
+        });
+        group.bench_function(format!("sliding_log_refused/{threads}"), |b| {
+            b.iter_custom(|each| together(threads, each, &|| full.try_acquire().is_ok()));
         });
         group.bench_function(format!("refused/{threads}"), |b| {
             b.iter_custom(|each| together(threads, each, &|| empty.try_acquire().is_ok()));

@@ -1,13 +1,17 @@
 //! What one decision costs on one thread, beside the floor and a bucket behind a mutex.
 
 mod common;
+#[path = "common/windows.rs"]
+mod windows;
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use common::{Floor, MutexBucket};
 use criterion::{Criterion, criterion_group, criterion_main};
-use tollgate::{Clock, CoarseClock, DefaultClock, Quota, Shaper, TokenBucket};
+use tollgate::{
+    Clock, CoarseClock, DefaultClock, FixedWindow, LeakyQueue, Quota, Shaper, SlidingCounter, SlidingLog, TokenBucket,
+};
 
 /// So much that no run of a benchmark uses it up.
 fn plenty() -> Quota {
@@ -43,6 +47,23 @@ fn decide(c: &mut Criterion) {
 
     let mutexed = MutexBucket::new(1, 1 << 40);
     group.bench_function("mutex/1", |b| b.iter(|| black_box(mutexed.try_acquire())));
+
+    let window = FixedWindow::new(windows::long());
+    group.bench_function("fixed_window_granted/1", |b| b.iter(|| black_box(window.try_acquire().is_ok())));
+    let counter = SlidingCounter::new(windows::long()).expect("a limit that it takes");
+    group.bench_function("sliding_counter_granted/1", |b| b.iter(|| black_box(counter.try_acquire().is_ok())));
+    let log = SlidingLog::new(windows::short()).expect("a limit that it takes");
+    group.bench_function("sliding_log_granted/1", |b| b.iter(|| black_box(log.try_acquire().is_ok())));
+    let queue = LeakyQueue::new(plenty());
+    group.bench_function("leaky_queue_told/1", |b| b.iter(|| black_box(queue.schedule().is_ok())));
+
+    let none = Quota::per_day(1);
+    let window = FixedWindow::builder(none).initial(0).build();
+    group.bench_function("fixed_window_refused/1", |b| b.iter(|| black_box(window.try_acquire().is_ok())));
+    let counter = SlidingCounter::builder(none).initial(0).build().expect("a small limit");
+    group.bench_function("sliding_counter_refused/1", |b| b.iter(|| black_box(counter.try_acquire().is_ok())));
+    let log = SlidingLog::builder(none).initial(0).build().expect("a small limit");
+    group.bench_function("sliding_log_refused/1", |b| b.iter(|| black_box(log.try_acquire().is_ok())));
 
     // Without the clock: what the law itself costs.
     let bucket = TokenBucket::new(plenty());
