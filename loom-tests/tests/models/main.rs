@@ -11,6 +11,7 @@ mod block;
 mod broken;
 mod close;
 mod grant;
+mod laws;
 mod leave;
 mod line;
 mod must_fail;
@@ -20,6 +21,8 @@ mod quota;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod refund;
+mod sliding_log;
 #[path = "../threads/mod.rs"]
 mod threads;
 mod up_to;
+mod windows;

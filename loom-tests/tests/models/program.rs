@@ -69,13 +69,24 @@ impl Program {
 
     /// Checks that the bucket that `make` makes answers as a bucket would, and is left as one would be.
     pub(crate) fn check_as_bucket<S: Subject>(self, make: impl Fn(Law) -> S + Send + Sync + 'static) {
-        let start = self.prepared(bucket::Bucket::new(self.law));
+        let bucket = bucket::Bucket::new(self.law);
+        self.check_as(bucket, make, |now| Op::Look { now });
+    }
+
+    /// Checks that the limiter that `make` makes answers as `reference` would, and is left as that would be: `last` asks.
+    pub(crate) fn check_as<R: Reference + Send + Sync + 'static, S: Subject>(
+        self,
+        reference: R,
+        make: impl Fn(Law) -> S + Send + Sync + 'static,
+        last: fn(u64) -> Op,
+    ) {
+        let start = self.prepared(reference);
         self.in_turn(move |program| {
             let subject = Arc::new(make(program.law));
             let (_, seen) = program.run(&subject);
-            let last = Op::Look { now: program.end() };
+            let last = last(program.end());
             let left = subject.call(last);
-            let fits = |mut bucket: bucket::Bucket| bucket.call(last).allows(&left);
+            let fits = |mut reference: R| reference.call(last).allows(&left);
             assert!(explains(&start, &seen, &fits), "no order explains {:#?} leaving {left:?}", Calls(&seen));
         });
     }

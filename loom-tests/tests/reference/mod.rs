@@ -248,7 +248,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    fn exactly(outcome: Outcome) -> Self {
+    pub(crate) fn exactly(outcome: Outcome) -> Self {
         Self { outcome, exact: true }
     }
 
