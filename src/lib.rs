@@ -73,7 +73,7 @@
 //!
 //! # Progress and memory ordering
 //!
-//! Decisions of a [`Limiter`], and of a [`Shaper`] while nobody waits, are lock-free, with one rare exception that [`Limiter`]
+//! Decisions of a [`Limiter`], and of a [`Shaper`] while nobody waits, are lock-free, with the exceptions that [`Limiter`]
 //! names; waiting takes a short lock. The word is exchanged with acquire and release, so a call that was admitted and wrote it
 //! happens before the admitted calls that write it later.
 //!
