@@ -165,8 +165,11 @@ fn told_until(rate: &Rate, free_at: u64, since: Nanos) -> Nanos {
     if rate.interval.mul == 0 { since } else { rate.instant(free_at.into()) }
 }
 
-/// The ticks of `rate` from its origin until `instant`, rounded up.
+/// The ticks of `rate` from its origin until `instant`, rounded up; none where time brings none.
 fn ticks_until(rate: &Rate, instant: Nanos) -> Ticks {
+    if rate.interval.mul == 0 {
+        return 0;
+    }
     let floor = rate.at(instant).max(0);
     floor.saturating_add(Ticks::from(rate.instant(floor) < instant))
 }

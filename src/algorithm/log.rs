@@ -75,10 +75,10 @@ impl Log {
         now.get().saturating_sub(self.offset)
     }
 
-    /// The same log held until `end`, unless that is not after `now`.
-    pub(crate) fn held_until(&self, end: Nanos, now: Nanos) -> Self {
-        let end = end.max(now);
-        Self { held: end > now, end, offset: end.get().saturating_sub(self.own(now)), ..*self }
+    /// The same log held until `end`, unless that is not after `now`. Own time goes on at `end`, or at `since` if that is later.
+    pub(crate) fn held_until(&self, end: Nanos, now: Nanos, since: Nanos) -> Self {
+        let goes_on = end.max(since);
+        Self { held: end > now, end, offset: goes_on.get().saturating_sub(self.own(now)), ..*self }
     }
 }
 

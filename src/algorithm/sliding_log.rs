@@ -51,7 +51,7 @@ impl sealed::Algorithm for SlidingLogLaw {
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
-        self.change(|Version { word, .. }, taken| {
+        self.change(|Version { word, since, .. }, taken| {
             let next = Log::new(&quota);
             let Taken { log, head, ring } = *taken;
             let size = next.ring.max(log.ring);
@@ -63,24 +63,30 @@ impl sealed::Algorithm for SlidingLogLaw {
             if next.length == log.length && next.unlimited == log.unlimited {
                 // What counts no more may be gone from the ring where the limit is larger; it never counts again.
                 let from = head.saturating_sub(taken.counted(taken.used()));
-                return Ok(Next { quota: Some(quota), record: Log { from, ..next }, word, since: Nanos::ZERO });
+                return Ok(Next { quota: Some(quota), record: Log { from, ..next }, word, since });
             }
             // All that still counts is as if taken now, so that its times are of no account. After no limit at all nothing is left.
             let at = taken.at(now);
             let counted = if log.unlimited { next.limit } else { taken.counted(at) };
-            let record = Log { from: 0, as_of: at, used: at, ..next };
-            Ok(Next { quota: Some(quota), record, word: word.with_field(counted), since: Nanos::ZERO })
+            // A pause that is over is not taken along.
+            let held = log.is_held(now);
+            let since = if held { since.max(now) } else { now };
+            let record = Log { from: 0, as_of: at, used: at, held, ..next };
+            Ok(Next { quota: Some(quota), record, word: word.with_field(counted), since })
         });
     }
 
     fn pause_until(&self, end: Nanos, now: Nanos) {
-        self.change(|Version { word, max_pause, .. }, taken| {
-            if end <= now && !taken.log.is_held(now) {
+        self.change(|Version { word, since, max_pause, .. }, taken| {
+            let goes_on = taken.log.is_held(now);
+            if end <= now && !goes_on {
                 return Err(NothingToChange);
             }
-            let held = taken.log.held_until(end.min(now.saturating_add(max_pause)), now);
+            // By a clock that was set back it ends no earlier than it began, else own time would gain on the clock.
+            let since = if goes_on { since.max(now) } else { now.max(taken.log.offset.into()) };
+            let held = taken.log.held_until(end.min(now.saturating_add(max_pause)), now, since);
             let record = Log { used: taken.at(now), ..held };
-            Ok(Next { quota: None, record, word, since: Nanos::ZERO })
+            Ok(Next { quota: None, record, word, since })
         });
     }
 
@@ -99,7 +105,7 @@ impl sealed::Policing for SlidingLogLaw {
     }
 
     fn refund(&self, n: u64, now: Nanos) {
-        self.change(|Version { word, .. }, taken| {
+        self.change(|Version { word, since, .. }, taken| {
             let given = n.min(taken.counted(taken.at(now)));
             if given == 0 {
                 return Err(NothingToChange);
@@ -107,14 +113,14 @@ impl sealed::Policing for SlidingLogLaw {
             let used = taken.used();
             let from = taken.head.saturating_sub(taken.counted(used));
             let word = word.with_field(taken.head.saturating_sub(given));
-            Ok(Next { quota: None, record: Log { from, used, ..taken.log }, word, since: Nanos::ZERO })
+            Ok(Next { quota: None, record: Log { from, used, ..taken.log }, word, since })
         });
     }
 
     fn reset(&self, _now: Nanos) {
-        self.change(|Version { word, .. }, taken| {
+        self.change(|Version { word, since, .. }, taken| {
             let record = Log { from: 0, used: taken.used(), ..taken.log };
-            Ok(Next { quota: None, record, word: word.with_field(0), since: Nanos::ZERO })
+            Ok(Next { quota: None, record, word: word.with_field(0), since })
         });
     }
 }
@@ -187,12 +193,12 @@ impl SlidingLogLaw {
     /// Counts positions from a smaller number, when the field is used up. Every time keeps its place.
     #[cold]
     fn renumber(&self) {
-        self.change(|Version { word, .. }, taken| {
+        self.change(|Version { word, since, .. }, taken| {
             let laps = taken.ring.len().wrapping_sub(1);
             let head = (taken.head & laps).saturating_add(taken.ring.len());
             let from = head.saturating_sub(taken.counted(taken.used()));
             let record = Log { from, used: taken.used(), ..taken.log };
-            Ok(Next { quota: None, record, word: word.with_field(head), since: Nanos::ZERO })
+            Ok(Next { quota: None, record, word: word.with_field(head), since })
         });
     }
 
