@@ -160,7 +160,7 @@ fn build(setup: Setup) -> TokenBucket<ManualClock> {
     }
 }
 
-fn view(snapshot: tollgate::Snapshot) -> View {
+pub(crate) fn view(snapshot: tollgate::Snapshot) -> View {
     View {
         limit: snapshot.limit,
         remaining: snapshot.remaining,
@@ -383,7 +383,7 @@ fn follow<B: Bucket>(make: impl Fn(Setup) -> B, sequence: &Sequence, done: &mut 
     same(("at last", now), bucket.snapshot(now), reference.snapshot(now))
 }
 
-fn same<T: PartialEq + Debug>(call: impl Debug, got: T, want: T) -> Result<(), String> {
+pub(crate) fn same<T: PartialEq + Debug>(call: impl Debug, got: T, want: T) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{call:?}: {got:?}, should be {want:?}")) }
 }
 
@@ -410,7 +410,7 @@ fn exact_wait<B: Bucket>(
     in_time.map_err(|refused| format!("try {n} at {now}: told to wait {wait:?}, then {refused:?}"))
 }
 
-fn moved(step: Step, now: u64, spec: Spec, waited: Duration) -> u64 {
+pub(crate) fn moved(step: Step, now: u64, spec: Spec, waited: Duration) -> u64 {
     let by = |span: BigInt| {
         let sum = BigInt::from(now) + span;
         sum.to_u64().unwrap_or(if sum < BigInt::zero() { 0 } else { u64::MAX })
@@ -443,7 +443,7 @@ fn asked(amount: Amount, spec: Spec, remaining: impl Fn() -> u64) -> u64 {
 }
 
 /// Numbers of every size, small ones as often as large ones.
-fn of_any_size() -> impl Strategy<Value = u64> {
+pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| number >> shift)
 }
 
@@ -502,7 +502,7 @@ fn spec() -> impl Strategy<Value = Spec> {
     prop_oneof![20 => with_burst, 1 => Just(Spec::Unlimited)]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => Just(Step::Stay),
         4 => (-16..64_i64).prop_map(Step::Intervals),
@@ -580,7 +580,7 @@ pub(crate) fn search<B: Bucket>(make: impl Fn(Setup) -> B + Copy, cases: u32, sh
 }
 
 /// The calls that led to a difference, and what it is.
-pub(crate) struct Difference(String);
+pub(crate) struct Difference(pub(crate) String);
 
 impl Debug for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -592,7 +592,7 @@ impl Debug for Difference {
 const SHRINKS: u32 = 2_000;
 
 /// At least as many sequences as `PROPTEST_CASES` asks for.
-fn at_least(cases: u32) -> u32 {
+pub(crate) fn at_least(cases: u32) -> u32 {
     ProptestConfig::default().cases.max(cases)
 }
 
