@@ -33,6 +33,17 @@
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | a budget for each key: user, address, route | a limiter for each in a map of your own |
 //!
+//! Mistakes that are often made, and what is better:
+//!
+//! - *A fixed window where a limit protects something*, such as logins: ten pass within three seconds at five per ten, around the
+//!   seam between two windows. Take a [`SlidingLog`], or a [`TokenBucket`] with a small burst.
+//! - *A log for a huge limit*: it keeps a time for each permit. Take a [`SlidingCounter`], which keeps two counts.
+//! - *A burst left at its default*: `Quota::per_hour(1_000)` lets a caller who idled for an hour take a thousand at once. Say
+//!   `.burst(20)`.
+//! - *Tokens that a timer adds, or that are floating point numbers*: here no timer runs and no number is rounded.
+//!
+//! The example `compare` replays requests through all of them, and draws what becomes of each.
+//!
 //! One limiter is one budget. There is no type for keys: a map such as `Mutex<HashMap<Key, Arc<TokenBucket>>>` holds them, and
 //! it is yours to bound it. A bucket whose [`Snapshot::reset_after`] is zero is full, as a new one would be.
 //!
