@@ -64,7 +64,7 @@ impl Scheduler for Freeze {
 }
 
 /// In how many runs two threads that make the calls in `others` do not end while one that makes those in `victim` is frozen.
-fn stuck<S: Subject>(make: impl Fn() -> S + Send + Sync + 'static, victim: &[Op], others: &[Op]) -> usize {
+pub(crate) fn stuck<S: Subject>(make: impl Fn() -> S + Send + Sync + 'static, victim: &[Op], others: &[Op]) -> usize {
     let (left, stuck) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let scheduler = Freeze {
         runs: iterations(4_000),

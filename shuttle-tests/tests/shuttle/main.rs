@@ -8,6 +8,7 @@ mod block;
 mod broken;
 mod freeze;
 mod history;
+mod laws;
 mod linear;
 #[path = "../../../loom-tests/tests/reference/mod.rs"]
 mod reference;
