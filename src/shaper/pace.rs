@@ -140,3 +140,49 @@ impl Pace {
         self.rate.instant(slot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Interval;
+    use crate::quota::Quota;
+
+    #[test]
+    fn lateness_is_made_up_for_by_a_quarter_of_the_field_at_most() {
+        let quota = Quota::new(1, Duration::from_nanos(10)).unwrap();
+        let rate = Rate { origin: Nanos::new(1 << 58), ..Rate::new(Interval::fit(&quota, 1, 1), 1) };
+        let pace = Pace::new(rate, Nanos::new((1 << 58) + 5), Duration::MAX);
+        let floor = 5 - (1 << 57);
+        assert_eq!([floor - 1, floor].map(|slot| pace.is_overdue(slot)), [true, false]);
+        assert_eq!([0, 5].map(|slot| pace.is_overdue(slot)), [false, false]);
+    }
+
+    #[test]
+    fn an_origin_that_moves_keeps_lateness_up_to_a_quarter_of_the_field() {
+        let quota = Quota::new(1, Duration::from_nanos(10)).unwrap();
+        let now = Nanos::new(1 << 58);
+        let pace = Pace::new(Rate::new(Interval::fit(&quota, 1, 1), 1), now, Duration::MAX);
+        assert!(pace.must_rebase());
+        let behind = |tat| {
+            let (rate, tat) = pace.rebased(tat);
+            assert!(!Pace::new(rate, now, Duration::MAX).must_rebase() && tat >= 0);
+            rate.at(now) - tat
+        };
+        let quarter = 1 << 57;
+        assert_eq!(behind(now.get() + 7), -7);
+        assert_eq!([1, quarter, quarter + 1].map(|late| behind(now.get() - late)), [1, 1 << 57, 1 << 57]);
+        assert_eq!(behind(0), 1 << 57);
+    }
+
+    #[test]
+    fn a_start_is_rounded_up_to_a_long_tick_even_where_the_schedule_has_just_been_caught_up() {
+        let quota = Quota::new(1, Duration::from_secs(1 << 33)).unwrap();
+        let rate = Rate::new(Interval::fit(&quota, 1, 1), 1);
+        let tick = 1 << rate.interval.shift;
+        assert!(rate.interval.round_up && tick > 1);
+        let word = Word::default().with_field(5);
+        let next =
+            |now| Pace::new(rate, Nanos::new(now), Duration::ZERO).pass(word, 1).map(|(tat, _)| tat - rate.cost(1));
+        assert_eq!([5 * tick - 1, 5 * tick, 5 * tick + 1].map(next), [None, Some(5), Some(6)]);
+    }
+}
