@@ -228,3 +228,47 @@ impl Line {
         self.weight = self.weight.saturating_sub(u128::from(n));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<const N: usize>() -> (Line, [Key; N]) {
+        let mut line = Line::default();
+        let keys = std::array::from_fn(|_| line.push(1, None, Nanos::ZERO, None));
+        (line, keys)
+    }
+
+    #[test]
+    fn who_stands_in_for_absent_heads_is_one_who_waits_until_he_leaves() {
+        let (mut line, [absent, granted, first, second]) = line();
+        for key in [absent, granted] {
+            line.settle(key, State::Refused(Refused::Closed));
+        }
+        // Who was settled with the absent head needs no more slots.
+        line.note_absent(granted, absent);
+        line.note_absent(first, absent);
+        line.note_absent(second, absent);
+        assert_eq!([granted, first, second].map(|key| line.is_driver(key)), [false, true, false]);
+        line.remove(granted);
+        assert!(line.is_driver(first));
+        line.remove(second);
+        assert!(line.is_driver(first), "another one left");
+        line.remove(first);
+        let next = line.push(1, None, Nanos::ZERO, None);
+        assert!(!line.is_driver(next), "in the place of one who left");
+    }
+
+    #[test]
+    fn who_stands_in_does_so_for_the_last_head_that_he_found_absent() {
+        let (mut line, [first_absent, second_absent, driver]) = line();
+        for absent in [first_absent, second_absent] {
+            line.settle(absent, State::Refused(Refused::Closed));
+            line.note_absent(driver, absent);
+        }
+        line.remove(first_absent);
+        assert!(line.is_driver(driver));
+        line.remove(second_absent);
+        assert!(!line.is_driver(driver));
+    }
+}

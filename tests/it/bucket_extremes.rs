@@ -108,6 +108,8 @@ fn interval_of(permits: u64, period: Duration) -> Exact {
 #[test]
 fn no_period_is_an_error_and_no_permits_are_not() {
     assert!(matches!(Quota::new(10, Duration::ZERO), Err(QuotaError::ZeroPeriod { permits: 10, .. })));
+    let error = Quota::new(10, Duration::ZERO).unwrap_err().to_string();
+    assert!(error.starts_with("10 permits per zero time: the period must be at least 1 ns"), "{error}");
     assert!(Quota::every(Duration::ZERO).is_err());
     assert!(Quota::new(0, SECOND).is_ok());
 }
