@@ -294,7 +294,7 @@ impl Left {
         }
         // By a clock that was set back the version may count from later than the end.
         let end = end.max(self.since());
-        let (rate, tat) = Self { since: end, rest: 0, per: 1, ..*self }.start(interval, burst);
+        let (rate, tat) = Self { since: end, rest: 0, ..*self }.start(interval, burst);
         (Rate { held: true, ..rate }, tat)
     }
 
