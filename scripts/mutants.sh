@@ -17,7 +17,7 @@ out=$root/target/mutants
 export CARGO_TARGET_DIR=$out/build CARGO_PROFILE_DEV_DEBUG=0
 rm -rf "$out/mutants.out" && mkdir -p "$out"
 
-(($# > 0)) || set -- src/algorithm/{bucket,gcra,pause,rate_set}.rs src/{cell,interval,quota,time,word}.rs src/shaper/{line,pace}.rs 'src/shaper/queue/*.rs'
+(($# > 0)) || set -- src/algorithm/{bucket,gcra,pause,rate_set}.rs src/{cell,interval,quota,time,word}.rs src/shaper/line.rs 'src/shaper/pace/*.rs' 'src/shaper/queue/*.rs'
 files=()
 for file; do
     files+=(--file "$file")

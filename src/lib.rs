@@ -130,7 +130,7 @@ pub use limiter::{
 };
 pub use quota::{Quota, QuotaError};
 pub use refused::Refused;
-pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder};
+pub use shaper::{Acquire, AcquireOwned, OwnedPermit, Permit, Shaper, ShaperBuilder, Waitable};
 pub use snapshot::Snapshot;
 pub use time::Nanos;
 pub use timer::Timer;

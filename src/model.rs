@@ -5,10 +5,12 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::algorithm::Gcra;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::shaper::line::Key;
-use crate::shaper::queue::{Entered, Grant, Queue, Settings, Step};
+use crate::shaper::pace::{Settings, UnsaidBurst};
+use crate::shaper::queue::{Entered, Grant, Queue, Step};
 use crate::time::Nanos;
 
 /// A queue in front of a word.
@@ -52,7 +54,8 @@ impl Shaping {
     /// A queue for `places` waiters.
     #[must_use]
     pub fn bounded(quota: Quota, catch_up: Duration, places: usize) -> Self {
-        Self(Queue::new(quota, Settings { places, max_n: None, catch_up }, None, Duration::MAX, Nanos::ZERO))
+        let settings = Settings { places, max_n: None, catch_up, max_pause: Duration::MAX, unsaid: UnsaidBurst::One };
+        Self(Queue::new(Gcra::for_queue(quota, &settings, None, Nanos::ZERO), settings))
     }
 
     /// A request that does not wait.

@@ -17,7 +17,7 @@ use crate::time::Nanos;
 /// It is kept by the generic cell rate algorithm (ITU-T I.371): one theoretical arrival time in one atomic word.
 #[derive(Debug)]
 pub struct Gcra {
-    cell: Cell<Rate>,
+    pub(crate) cell: Cell<Rate>,
 }
 
 impl Algorithm for Gcra {}
@@ -166,6 +166,19 @@ impl Gcra {
             Ok(Next { quota: None, record: rate, word, since })
         })?;
         Ok(n)
+    }
+
+    /// Lets `permits` be left at `now`, whatever was.
+    pub(crate) fn set_left(&self, permits: u64, now: Nanos) {
+        self.change(now, None, |_, Version { record: rate, .. }| {
+            let left = Left::permits(permits, now);
+            let (interval, burst) = (rate.interval, rate.burst());
+            Some(if rate.is_held(now) {
+                left.start_at(rate.origin, now, interval, burst)
+            } else {
+                left.start(interval, burst)
+            })
+        });
     }
 
     /// Starts another version with what is left of this one, unless `start` sees nothing to change.

@@ -25,7 +25,7 @@ pub(crate) type Ticks = i128;
 
 /// One version of a quota as its words count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub struct Rate {
     pub(crate) interval: Interval,
     /// burst * T: the debt at which nothing is left.
     pub(crate) capacity: u64,
@@ -130,6 +130,7 @@ impl Rate {
     }
 
     /// The largest n that would be admitted at `now`.
+    #[inline]
     pub(crate) fn remaining(&self, tat: u64, now: Nanos) -> u64 {
         if self.is_held(now) {
             return 0;
@@ -163,6 +164,7 @@ impl Rate {
 
     /// The time from `now` to the first nanosecond that lies in tick `tick` or later; `None` if time brings no ticks.
     /// [`Duration::MAX`] stands for more than that.
+    #[inline]
     pub(crate) fn until(&self, tick: Ticks, now: Nanos) -> Option<Duration> {
         // During a pause ticks are counted from its end, and nothing is there before.
         let tick = if self.is_held(now) { tick.max(0) } else { tick };
@@ -181,6 +183,7 @@ impl Rate {
 
     /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks. What lies
     /// that far in the past is 0.
+    #[inline]
     fn nanos_at(&self, tick: Ticks) -> Option<Ticks> {
         let shift = u32::from(self.interval.shift);
         // A tick is below 2^124 in size here, see the bounds; only a shift can leave the range.
@@ -274,6 +277,11 @@ impl Left {
         Self { ticks: Ticks::from(permits), cost: 1, since: now, rest: 0, per: 1 }
     }
 
+    /// The same at another instant: that of another clock.
+    pub(crate) fn at(&self, now: Nanos) -> Self {
+        Self { since: now, rest: 0, ..*self }
+    }
+
     /// The debt, in permits rounded up, with which a quota of `burst` would start: never more than `burst` where no more is
     /// owed than the old bucket held.
     pub(crate) fn debt(&self, burst: u64) -> u64 {
@@ -294,7 +302,7 @@ impl Left {
         }
         // By a clock that was set back the version may count from later than the end.
         let end = end.max(self.since());
-        let (rate, tat) = Self { since: end, rest: 0, ..*self }.start(interval, burst);
+        let (rate, tat) = self.at(end).start(interval, burst);
         (Rate { held: true, ..rate }, tat)
     }
 

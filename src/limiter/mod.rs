@@ -327,6 +327,10 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     pub fn clock(&self) -> &C {
         &self.clock
     }
+
+    pub(crate) fn into_parts(self) -> (A, C) {
+        (self.algorithm, self.clock)
+    }
 }
 
 impl<A: Algorithm, C> Limiter<A, C> {

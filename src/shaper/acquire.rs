@@ -12,8 +12,10 @@ use pin_project_lite::pin_project;
 
 use super::Shaper;
 use super::line::Key;
+use super::pace::Waitable;
 use super::permit::{OwnedPermit, Permit};
 use super::queue::{Entered, Grant, Step};
+use crate::algorithm::Gcra;
 use crate::refused::Refused;
 use crate::time::Nanos;
 use crate::timer::Sleep;
@@ -30,8 +32,11 @@ pin_project! {
     /// granted and before it was polled again, the permit goes to the next in line, unless a later one has left already; then
     /// it counts as used, since another departure in its place would be one too many in that interval.
     #[must_use = "futures do nothing unless awaited"]
-    pub struct Acquire<'a> {
-        ticket: Ticket<&'a Shaper>,
+    pub struct Acquire<'a, A = Gcra>
+    where
+        A: Waitable,
+    {
+        ticket: Ticket<&'a Shaper<A>, A>,
         #[pin]
         sleep: Sleep,
     }
@@ -44,15 +49,18 @@ pin_project! {
     ///
     /// As [`Acquire`].
     #[must_use = "futures do nothing unless awaited"]
-    pub struct AcquireOwned {
-        ticket: Ticket<Arc<Shaper>>,
+    pub struct AcquireOwned<A = Gcra>
+    where
+        A: Waitable,
+    {
+        ticket: Ticket<Arc<Shaper<A>>, A>,
         #[pin]
         sleep: Sleep,
     }
 }
 
-impl<'a> Acquire<'a> {
-    pub(super) fn new(shaper: &'a Shaper, n: u64) -> Self {
+impl<'a, A: Waitable> Acquire<'a, A> {
+    pub(super) fn new(shaper: &'a Shaper<A>, n: u64) -> Self {
         Self { ticket: Ticket::new(shaper, n, None), sleep: Sleep::new() }
     }
 
@@ -63,8 +71,8 @@ impl<'a> Acquire<'a> {
     }
 }
 
-impl AcquireOwned {
-    pub(super) fn new(shaper: Arc<Shaper>, n: u64) -> Self {
+impl<A: Waitable> AcquireOwned<A> {
+    pub(super) fn new(shaper: Arc<Shaper<A>>, n: u64) -> Self {
         Self { ticket: Ticket::new(shaper, n, None), sleep: Sleep::new() }
     }
 
@@ -75,8 +83,8 @@ impl AcquireOwned {
     }
 }
 
-impl<'a> Future for Acquire<'a> {
-    type Output = Result<Permit<'a>, Refused>;
+impl<'a, A: Waitable> Future for Acquire<'a, A> {
+    type Output = Result<Permit<'a, A>, Refused>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -84,8 +92,8 @@ impl<'a> Future for Acquire<'a> {
     }
 }
 
-impl Future for AcquireOwned {
-    type Output = Result<OwnedPermit, Refused>;
+impl<A: Waitable> Future for AcquireOwned<A> {
+    type Output = Result<OwnedPermit<A>, Refused>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -94,7 +102,7 @@ impl Future for AcquireOwned {
 }
 
 /// A request and its place. Dropping it gives the place up.
-pub(super) struct Ticket<S: Deref<Target = Shaper>> {
+pub(super) struct Ticket<S: Deref<Target = Shaper<A>>, A: Waitable> {
     pub(super) shaper: S,
     n: u64,
     limit: Option<Duration>,
@@ -111,7 +119,7 @@ pub(super) enum Stage {
     Holds(Grant),
 }
 
-impl<S: Deref<Target = Shaper>> Ticket<S> {
+impl<S: Deref<Target = Shaper<A>>, A: Waitable> Ticket<S, A> {
     pub(super) fn new(shaper: S, n: u64, limit: Option<Duration>) -> Self {
         Self { shaper, n, limit, stage: Stage::Asks }
     }
@@ -167,7 +175,7 @@ impl<S: Deref<Target = Shaper>> Ticket<S> {
     }
 }
 
-impl<S: Deref<Target = Shaper>> Drop for Ticket<S> {
+impl<S: Deref<Target = Shaper<A>>, A: Waitable> Drop for Ticket<S, A> {
     fn drop(&mut self) {
         let Shaper { queue, timer } = &*self.shaper;
         match self.stage {
@@ -189,13 +197,13 @@ fn yield_now_and_then(_: &mut Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
-impl fmt::Debug for Acquire<'_> {
+impl<A: Waitable> fmt::Debug for Acquire<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire").field("permits", &self.ticket.n).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for AcquireOwned {
+impl<A: Waitable> fmt::Debug for AcquireOwned<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcquireOwned").field("permits", &self.ticket.n).finish_non_exhaustive()
     }

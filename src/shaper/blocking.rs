@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Shaper;
 use super::acquire::{Stage, Ticket};
+use super::pace::Waitable;
 use super::permit::Permit;
 use super::queue::Grant;
 use crate::refused::Refused;
@@ -16,7 +17,11 @@ use crate::timer::Sleep;
 
 /// Waits on this thread.
 #[inline]
-pub(super) fn acquire(shaper: &Shaper, n: u64, limit: Option<Duration>) -> Result<Permit<'_>, Refused> {
+pub(super) fn acquire<A: Waitable>(
+    shaper: &Shaper<A>,
+    n: u64,
+    limit: Option<Duration>,
+) -> Result<Permit<'_, A>, Refused> {
     // A free permit needs nothing of what a wait needs.
     match shaper.queue.pass(n, shaper.timer.now()) {
         Some(grant) => Ok(Permit::new(shaper, grant)),
@@ -25,14 +30,14 @@ pub(super) fn acquire(shaper: &Shaper, n: u64, limit: Option<Duration>) -> Resul
 }
 
 #[cold]
-fn acquire_slow(shaper: &Shaper, n: u64, limit: Option<Duration>) -> Result<Permit<'_>, Refused> {
+fn acquire_slow<A: Waitable>(shaper: &Shaper<A>, n: u64, limit: Option<Duration>) -> Result<Permit<'_, A>, Refused> {
     let mut ticket = Ticket::new(shaper, n, limit);
     let answer = wait(&mut ticket);
     ticket.end();
     answer.map(|grant| Permit::new(shaper, grant))
 }
 
-fn wait(ticket: &mut Ticket<&Shaper>) -> Result<Grant, Refused> {
+fn wait<A: Waitable>(ticket: &mut Ticket<&Shaper<A>, A>) -> Result<Grant, Refused> {
     let mut bed = None;
     let mut sleep = pin!(Sleep::new());
     // The instant for which it has slept in full, if that was not enough.

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use super::Shaper;
-use super::queue::{Queue, Settings};
+use super::pace::{Settings, UnsaidBurst, Waitable};
+use super::queue::Queue;
+use crate::algorithm::Gcra;
 use crate::clock::ManualClock;
 use crate::quota::Quota;
+use crate::time::Nanos;
 use crate::timer::Timer;
 
 /// Timers and schedulers are late by a millisecond or two as a rule and by five now and then; at 5 ms the configured rate is
 /// delivered in full.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
-/// Configures a [`Shaper`]. Made by [`Shaper::builder`].
+/// Configures a [`Shaper`]. Made by [`Shaper::builder`] and [`Shaper::over`].
 ///
 /// # Examples
 ///
@@ -27,20 +30,49 @@ const CATCH_UP: Duration = Duration::from_millis(5);
 ///     .build();
 /// assert_eq!(shaper.waiting(), 0);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
-pub struct ShaperBuilder {
-    quota: Quota,
+pub struct ShaperBuilder<A = Gcra> {
+    source: Source<A>,
     settings: Settings,
-    initial: Option<u64>,
-    max_pause: Duration,
     timer: Timer,
+}
+
+/// What the queue will stand in front of.
+#[derive(Debug)]
+enum Source<A> {
+    /// A law at rest, to be started once the settings and the time are known.
+    Rest { quota: Quota, initial: Option<u64>, start: fn(Quota, &Settings, Option<u64>, Nanos) -> A },
+    /// A limiter's law, as it was at that instant of the limiter's clock.
+    Limiter(A, Nanos),
 }
 
 impl ShaperBuilder {
     pub(super) fn new(quota: Quota) -> Self {
-        let settings = Settings { places: usize::MAX, max_n: None, catch_up: CATCH_UP };
-        Self { quota, settings, initial: None, max_pause: Duration::MAX, timer: Timer::Runtime }
+        let source = Source::Rest { quota, initial: None, start: Gcra::for_queue };
+        Self::with_defaults(source, UnsaidBurst::One)
+    }
+
+    /// Sets how many permits are there when the shaper is built, instead of the full burst, or of what was left in the limiter.
+    /// More than the burst counts as the burst.
+    pub fn initial(mut self, permits: u64) -> Self {
+        match &mut self.source {
+            Source::Rest { initial, .. } => *initial = Some(permits),
+            Source::Limiter(law, now) => law.set_left(permits, *now),
+        }
+        self
+    }
+}
+
+impl<A: Waitable> ShaperBuilder<A> {
+    pub(super) fn over(law: A, now: Nanos) -> Self {
+        Self::with_defaults(Source::Limiter(law, now), UnsaidBurst::Period)
+    }
+
+    fn with_defaults(source: Source<A>, unsaid: UnsaidBurst) -> Self {
+        let settings =
+            Settings { places: usize::MAX, max_n: None, catch_up: CATCH_UP, max_pause: Duration::MAX, unsaid };
+        Self { source, settings, timer: Timer::Runtime }
     }
 
     /// Sets how many callers may wait; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0: nobody
@@ -72,18 +104,11 @@ impl ShaperBuilder {
         self
     }
 
-    /// Sets how many permits are there when the shaper is built, instead of the full burst. More than the burst counts as the
-    /// burst.
-    pub fn initial(mut self, permits: u64) -> Self {
-        self.initial = Some(permits);
-        self
-    }
-
     /// Sets the longest pause that [`pause_for`](Shaper::pause_for) and [`pause_until`](Shaper::pause_until) may set, counted
     /// from the call; a longer one counts as this. Without it there is no bound, so a server that answers with a `Retry-After`
-    /// of 31 years is believed.
+    /// of 31 years is believed. Over a limiter that has a bound, the shorter one holds.
     pub fn max_pause(mut self, longest: Duration) -> Self {
-        self.max_pause = longest;
+        self.settings.max_pause = longest;
         self
     }
 
@@ -111,9 +136,13 @@ impl ShaperBuilder {
 
     /// Builds the shaper. It needs no runtime.
     #[must_use]
-    pub fn build(self) -> Shaper {
-        let now = self.timer.now();
-        let queue = Queue::new(self.quota, self.settings, self.initial, self.max_pause, now);
-        Shaper { queue, timer: self.timer }
+    pub fn build(self) -> Shaper<A> {
+        let Self { source, settings, timer } = self;
+        let now = timer.now();
+        let queue = match source {
+            Source::Rest { quota, initial, start } => Queue::new(start(quota, &settings, initial, now), settings),
+            Source::Limiter(law, then) => Queue::over(law, settings, then, now),
+        };
+        Shaper { queue, timer }
     }
 }

@@ -4,18 +4,22 @@ mod acquire;
 mod blocking;
 mod builder;
 pub(crate) mod line;
-mod pace;
+pub(crate) mod pace;
 mod permit;
 pub(crate) mod queue;
 mod wakers;
 
 pub use acquire::{Acquire, AcquireOwned};
 pub use builder::ShaperBuilder;
+pub use pace::Waitable;
 pub use permit::{OwnedPermit, Permit};
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::algorithm::Gcra;
+use crate::clock::Clock;
+use crate::limiter::Limiter;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::time::Nanos;
@@ -98,8 +102,8 @@ use queue::{Grant, Queue};
 /// On a 64-bit machine a place takes 144 bytes, and 48 more for the alarm with the timer thread or on a manual clock. Both come
 /// from memory that doubles when it is full and is used again, so that nothing is allocated while no more wait than ever
 /// before. The future itself is part of the caller's task: 240 bytes, or 104 without the feature `tokio`.
-pub struct Shaper {
-    queue: Queue,
+pub struct Shaper<A = Gcra> {
+    queue: Queue<A>,
     timer: Timer,
 }
 
@@ -113,6 +117,65 @@ impl Shaper {
     /// Configures a shaper.
     pub fn builder(quota: Quota) -> ShaperBuilder {
         ShaperBuilder::new(quota)
+    }
+
+    /// Changes the quota. It carries permits, not time, as [`Limiter::set_quota`](crate::Limiter::set_quota) does, debts for
+    /// large requests included, and reaches those who wait: they keep their order and are timed anew. Whose n exceeds the new
+    /// largest n ends at once with [`Refused::ExceedsCapacity`]; at rate 0 the others stay pending; under
+    /// [`Quota::UNLIMITED`] all are granted at once, in order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let clock = ManualClock::new();
+    /// let shaper = Shaper::builder(Quota::new(1, Duration::from_secs(100))?).clock(clock.clone()).build();
+    /// let _permit = shaper.try_acquire()?;
+    /// clock.advance(Duration::from_secs(10)); // a tenth of a permit has accrued, and stays
+    /// shaper.set_quota(Quota::per_second(1));
+    /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_millis(900)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_quota(&self, quota: Quota) {
+        self.queue.set_quota(quota, self.timer.now());
+    }
+}
+
+impl<A: Waitable> Shaper<A> {
+    /// Configures a shaper over a limiter: whom it would have refused waits.
+    ///
+    /// The limiter is taken with its quota and all that is left in it. Requests are granted first come, first served, each at the
+    /// first instant at which the law admits it. A quota that does not say a burst has the limiter's, the permits per period, here
+    /// and in a later [`set_quota`](Self::set_quota).
+    ///
+    /// # Whose clock
+    ///
+    /// The shaper reads the clock of its [`timer`](ShaperBuilder::timer), and the limiter's own clock is dropped. Since the two may
+    /// count from different origins, permits are carried and not times: what was left in the limiter at this call, by its clock,
+    /// is left when the shaper is built, by its own. So is what remained of a pause. Where nothing was left, no more is owed than
+    /// the whole burst. With a [`ManualClock`](crate::ManualClock), give it to the builder too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper, TokenBucket};
+    ///
+    /// let clock = ManualClock::new();
+    /// let bucket = TokenBucket::with_clock(Quota::per_second(10).burst(3), clock.clone());
+    /// bucket.try_acquire_n(2)?;
+    ///
+    /// let shaper = Shaper::over(bucket).queue(100).clock(clock).build();
+    /// assert!(shaper.try_acquire().is_ok());
+    /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_millis(100)));
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
+    pub fn over<C: Clock>(limiter: Limiter<A, C>) -> ShaperBuilder<A> {
+        let (law, clock) = limiter.into_parts();
+        let now = clock.now();
+        ShaperBuilder::over(law, now)
     }
 
     /// Waits for one permit.
@@ -142,7 +205,7 @@ impl Shaper {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn acquire(&self) -> Acquire<'_> {
+    pub fn acquire(&self) -> Acquire<'_, A> {
         self.acquire_n(1)
     }
 
@@ -156,7 +219,7 @@ impl Shaper {
     /// # Cancel safety
     ///
     /// See [`Acquire`].
-    pub fn acquire_n(&self, n: u64) -> Acquire<'_> {
+    pub fn acquire_n(&self, n: u64) -> Acquire<'_, A> {
         Acquire::new(self, n)
     }
 
@@ -191,7 +254,7 @@ impl Shaper {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn acquire_within(&self, limit: Duration) -> Acquire<'_> {
+    pub fn acquire_within(&self, limit: Duration) -> Acquire<'_, A> {
         self.acquire_n_within(1, limit)
     }
 
@@ -205,7 +268,7 @@ impl Shaper {
     /// # Cancel safety
     ///
     /// See [`Acquire`].
-    pub fn acquire_n_within(&self, n: u64, limit: Duration) -> Acquire<'_> {
+    pub fn acquire_n_within(&self, n: u64, limit: Duration) -> Acquire<'_, A> {
         self.acquire_n(n).within(limit)
     }
 
@@ -234,7 +297,7 @@ impl Shaper {
     /// assert!(task.await.unwrap().is_ok());
     /// # }
     /// ```
-    pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned {
+    pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned<A> {
         self.acquire_n_owned(1)
     }
 
@@ -248,7 +311,7 @@ impl Shaper {
     /// # Cancel safety
     ///
     /// See [`Acquire`].
-    pub fn acquire_n_owned(self: Arc<Self>, n: u64) -> AcquireOwned {
+    pub fn acquire_n_owned(self: Arc<Self>, n: u64) -> AcquireOwned<A> {
         AcquireOwned::new(self, n)
     }
 
@@ -280,7 +343,7 @@ impl Shaper {
     ///     }
     /// });
     /// ```
-    pub fn acquire_blocking(&self) -> Result<Permit<'_>, Refused> {
+    pub fn acquire_blocking(&self) -> Result<Permit<'_, A>, Refused> {
         self.acquire_blocking_n(1)
     }
 
@@ -302,7 +365,7 @@ impl Shaper {
     /// assert_eq!(refused, Refused::ExceedsCapacity { asked: 9, capacity: 8 });
     /// # Ok::<(), Refused>(())
     /// ```
-    pub fn acquire_blocking_n(&self, n: u64) -> Result<Permit<'_>, Refused> {
+    pub fn acquire_blocking_n(&self, n: u64) -> Result<Permit<'_, A>, Refused> {
         blocking::acquire(self, n, None)
     }
 
@@ -325,7 +388,7 @@ impl Shaper {
     /// assert_eq!(refused, Refused::DeadlineTooSoon { wait: Duration::from_secs(1) });
     /// # Ok::<(), Refused>(())
     /// ```
-    pub fn acquire_blocking_within(&self, limit: Duration) -> Result<Permit<'_>, Refused> {
+    pub fn acquire_blocking_within(&self, limit: Duration) -> Result<Permit<'_, A>, Refused> {
         self.acquire_blocking_n_within(1, limit)
     }
 
@@ -346,7 +409,7 @@ impl Shaper {
     /// assert!(shaper.acquire_blocking_n_within(5, Duration::ZERO).is_ok());
     /// assert!(shaper.acquire_blocking_n_within(5, Duration::from_millis(624)).is_err());
     /// ```
-    pub fn acquire_blocking_n_within(&self, n: u64, limit: Duration) -> Result<Permit<'_>, Refused> {
+    pub fn acquire_blocking_n_within(&self, n: u64, limit: Duration) -> Result<Permit<'_, A>, Refused> {
         blocking::acquire(self, n, Some(limit))
     }
 
@@ -372,7 +435,7 @@ impl Shaper {
     /// assert!(shaper.try_acquire().is_ok());
     /// # Ok::<(), tollgate::Refused>(())
     /// ```
-    pub fn try_acquire(&self) -> Result<Permit<'_>, Refused> {
+    pub fn try_acquire(&self) -> Result<Permit<'_, A>, Refused> {
         self.try_acquire_n(1)
     }
 
@@ -381,13 +444,13 @@ impl Shaper {
     /// # Errors
     ///
     /// As [`try_acquire`](Self::try_acquire).
-    pub fn try_acquire_n(&self, n: u64) -> Result<Permit<'_>, Refused> {
+    pub fn try_acquire_n(&self, n: u64) -> Result<Permit<'_, A>, Refused> {
         self.queue.try_acquire(n, self.timer.now()).map(|grant| Permit::new(self, grant))
     }
 
     /// Takes the permits that are there now, `n` at most, without waiting; the [`Permit`] says how many, perhaps 0. While others
     /// wait, in a pause, and after [`close`](Self::close), none is there.
-    pub fn acquire_up_to(&self, n: u64) -> Permit<'_> {
+    pub fn acquire_up_to(&self, n: u64) -> Permit<'_, A> {
         Permit::new(self, self.queue.acquire_up_to(n, self.timer.now()))
     }
 
@@ -453,29 +516,6 @@ impl Shaper {
         self.timer.now()
     }
 
-    /// Changes the quota. It carries permits, not time, as [`Limiter::set_quota`](crate::Limiter::set_quota) does, debts for
-    /// large requests included, and reaches those who wait: they keep their order and are timed anew. Whose n exceeds the new
-    /// largest n ends at once with [`Refused::ExceedsCapacity`]; at rate 0 the others stay pending; under
-    /// [`Quota::UNLIMITED`] all are granted at once, in order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// use tollgate::{ManualClock, Quota, Shaper};
-    ///
-    /// let clock = ManualClock::new();
-    /// let shaper = Shaper::builder(Quota::new(1, Duration::from_secs(100))?).clock(clock.clone()).build();
-    /// let _permit = shaper.try_acquire()?;
-    /// clock.advance(Duration::from_secs(10)); // a tenth of a permit has accrued, and stays
-    /// shaper.set_quota(Quota::per_second(1));
-    /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_millis(900)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_quota(&self, quota: Quota) {
-        self.queue.set_quota(quota, self.timer.now());
-    }
-
     /// The quota that was set last.
     #[must_use]
     pub fn quota(&self) -> Quota {
@@ -522,7 +562,7 @@ impl Shaper {
     }
 }
 
-impl std::fmt::Debug for Shaper {
+impl<A: Waitable> std::fmt::Debug for Shaper<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shaper").field("quota", &self.quota()).finish_non_exhaustive()
     }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Shaper;
+use super::pace::Waitable;
 use super::queue::Grant;
+use crate::algorithm::Gcra;
 
 /// Leave to start, handed out by a [`Shaper`] when its turn came.
 ///
@@ -13,20 +15,20 @@ use super::queue::Grant;
 ///
 /// If the work did not start after all, [`give_back`](Self::give_back) says so.
 #[must_use = "a permit is leave to start: bind it to `_permit` if the call follows"]
-pub struct Permit<'a> {
-    shaper: &'a Shaper,
+pub struct Permit<'a, A = Gcra> {
+    shaper: &'a Shaper<A>,
     grant: Grant,
 }
 
 /// A [`Permit`] that does not borrow the shaper. Handed out by [`Shaper::acquire_owned`].
 #[must_use = "a permit is leave to start: bind it to `_permit` if the call follows"]
-pub struct OwnedPermit {
-    shaper: Arc<Shaper>,
+pub struct OwnedPermit<A = Gcra> {
+    shaper: Arc<Shaper<A>>,
     grant: Grant,
 }
 
-impl<'a> Permit<'a> {
-    pub(super) fn new(shaper: &'a Shaper, grant: Grant) -> Self {
+impl<'a, A: Waitable> Permit<'a, A> {
+    pub(super) fn new(shaper: &'a Shaper<A>, grant: Grant) -> Self {
         Self { shaper, grant }
     }
 
@@ -59,8 +61,8 @@ impl<'a> Permit<'a> {
     }
 }
 
-impl OwnedPermit {
-    pub(super) fn new(shaper: Arc<Shaper>, grant: Grant) -> Self {
+impl<A: Waitable> OwnedPermit<A> {
+    pub(super) fn new(shaper: Arc<Shaper<A>>, grant: Grant) -> Self {
         Self { shaper, grant }
     }
 
@@ -76,14 +78,14 @@ impl OwnedPermit {
     }
 }
 
-impl fmt::Debug for Permit<'_> {
+impl<A> fmt::Debug for Permit<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("permits", &self.permits()).finish_non_exhaustive()
+        f.debug_struct("Permit").field("permits", &self.grant.permits()).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for OwnedPermit {
+impl<A> fmt::Debug for OwnedPermit<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedPermit").field("permits", &self.permits()).finish_non_exhaustive()
+        f.debug_struct("OwnedPermit").field("permits", &self.grant.permits()).finish_non_exhaustive()
     }
 }

@@ -19,6 +19,7 @@ mod differential;
 mod laws;
 mod laws_seeds;
 mod leaky_queue;
+mod over_bucket;
 mod reference;
 mod shaper_absent;
 mod shaper_blocking;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tollgate::{Acquire, ManualClock, Nanos, Permit, Quota, Refused, Shaper, ShaperBuilder};
+use tollgate::{Acquire, Gcra, ManualClock, Nanos, Permit, Quota, Refused, Shaper, ShaperBuilder, Waitable};
 
-pub(crate) type Answer<'a> = Result<Permit<'a>, Refused>;
+pub(crate) type Answer<'a, A = Gcra> = Result<Permit<'a, A>, Refused>;
 
 /// A shaper on a clock that is moved by hand and stands at zero.
 pub(crate) fn by_hand(quota: Quota) -> (ManualClock, Shaper) {
@@ -68,9 +68,9 @@ impl<F: Future> Task<F> {
     }
 }
 
-impl<'a> Task<Acquire<'a>> {
+impl<'a, A: Waitable> Task<Acquire<'a, A>> {
     /// A request that waits in line after one poll.
-    pub(crate) fn in_line(acquire: Acquire<'a>) -> Self {
+    pub(crate) fn in_line(acquire: Acquire<'a, A>) -> Self {
         let mut task = Self::new(acquire);
         assert!(task.waits());
         task
@@ -87,7 +87,7 @@ impl<'a> Task<Acquire<'a>> {
     }
 
     /// Polls it and returns its permit.
-    pub(crate) fn permit(&mut self) -> Permit<'a> {
+    pub(crate) fn permit(&mut self) -> Permit<'a, A> {
         match self.poll() {
             Poll::Ready(Ok(permit)) => permit,
             other => panic!("not granted: {other:?}"),
@@ -104,9 +104,8 @@ impl<'a> Task<Acquire<'a>> {
 }
 
 /// Tasks that are polled when they were woken, in the order of the calls of their wakers, as an executor does it.
-#[derive(Default)]
-pub(crate) struct Crowd<'a> {
-    tasks: Vec<Option<Pin<Box<Acquire<'a>>>>>,
+pub(crate) struct Crowd<'a, A: Waitable = Gcra> {
+    tasks: Vec<Option<Pin<Box<Acquire<'a, A>>>>>,
     woken: Arc<Mutex<VecDeque<usize>>>,
     polls: usize,
 }
@@ -122,9 +121,15 @@ impl Wake for Name {
     }
 }
 
-impl<'a> Crowd<'a> {
+impl<A: Waitable> Default for Crowd<'_, A> {
+    fn default() -> Self {
+        Self { tasks: Vec::new(), woken: Arc::default(), polls: 0 }
+    }
+}
+
+impl<'a, A: Waitable> Crowd<'a, A> {
     /// Adds a task, which is polled by the next [`run`](Self::run), and returns its number.
-    pub(crate) fn push(&mut self, acquire: Acquire<'a>) -> usize {
+    pub(crate) fn push(&mut self, acquire: Acquire<'a, A>) -> usize {
         let task = self.tasks.len();
         self.tasks.push(Some(Box::pin(acquire)));
         self.woken.lock().unwrap().push_back(task);
@@ -132,7 +137,7 @@ impl<'a> Crowd<'a> {
     }
 
     /// Polls the woken until nobody is woken any more, and returns who was answered what, in order.
-    pub(crate) fn run(&mut self) -> Vec<(usize, Answer<'a>)> {
+    pub(crate) fn run(&mut self) -> Vec<(usize, Answer<'a, A>)> {
         let mut answers = Vec::new();
         loop {
             let next = self.woken.lock().unwrap().pop_front();
@@ -149,7 +154,7 @@ impl<'a> Crowd<'a> {
 
     /// Runs and returns the numbers of those that were granted; nobody may be refused.
     pub(crate) fn granted(&mut self) -> Vec<usize> {
-        let granted = |(of, answer): (usize, Answer<'_>)| answer.map(|_| of).expect("granted");
+        let granted = |(of, answer): (usize, Answer<'_, A>)| answer.map(|_| of).expect("granted");
         self.run().into_iter().map(granted).collect()
     }
 

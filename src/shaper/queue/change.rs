@@ -5,35 +5,39 @@
 
 use std::convert::Infallible;
 
-use super::{Guarded, Queue, deepest};
-use crate::algorithm::gcra::{self, Left, Rate, Ticks};
+use super::{Guarded, Queue};
 use crate::cell::{Next, Version};
 use crate::quota::Quota;
 use crate::refused::Refused;
+use crate::shaper::pace::{Change, Law, Pace, Settings};
 use crate::shaper::wakers::Wakers;
 use crate::sync::Ordering;
 use crate::time::Nanos;
 use crate::word::Word;
 
-impl Queue {
+impl<A: Law> Queue<A> {
     /// Changes the quota. It carries permits, not time; who waits is timed anew, and ends if it asks for too much now.
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
-        let burst = quota.shaping_burst();
         self.locked(now, |guarded, wakers| {
-            let first = self.restart(guarded, now, Some(quota), |left, Version { record: rate, .. }| {
-                // What is owed for large requests is paid under the new quota, and must fit its word.
-                let (interval, largest) = self.settings.fit(&quota, left.debt(burst));
-                let (rate, tat) = if rate.is_held(now) {
-                    left.start_at(rate.origin, now, interval, burst)
-                } else {
-                    left.start(interval, burst)
-                };
-                (rate, tat, Some(largest))
-            });
+            let first = self.carry(guarded, quota, now, now);
             let capacity = self.largest(first);
             guarded.line.refuse(|n| (n > capacity).then_some(Refused::ExceedsCapacity { asked: n, capacity }), wakers);
             self.retime(guarded, now, wakers);
         });
+    }
+
+    /// A queue in front of a law that answered by another clock, or other settings: what was left at `from` is left at `to`.
+    pub(crate) fn over(law: A, settings: Settings, from: Nanos, to: Nanos) -> Self {
+        let queue = Self::new(law, settings);
+        let mut guarded = queue.guarded.lock();
+        if queue.law.cell().load().0.is_behind() {
+            // Something was granted since the pause has ended, says a limiter by this.
+            queue.change(&mut guarded, |version| (queue.law.resumed(version), None));
+        }
+        queue.carry(&mut guarded, queue.quota(), from, to);
+        guarded.carried = None;
+        drop(guarded);
+        queue
     }
 
     /// Holds everybody until `end`; ends a pause if that is not after `now`. What was left is left at `end`.
@@ -42,11 +46,9 @@ impl Queue {
             if end <= now && !self.look(guarded, now).1.is_held() {
                 return;
             }
-            self.restart(guarded, now, None, |left, Version { record: rate, max_pause, .. }| {
-                let end = end.min(now.saturating_add(max_pause));
-                let (rate, tat) = left.start_at(end, now, rate.interval, rate.burst());
-                (rate, tat, None)
-            });
+            let end = end.min(now.saturating_add(self.settings.max_pause));
+            let deepest = guarded.deepest;
+            self.restart(guarded, |version| (self.law.paused(version, end, now, deepest), None));
             self.retime(guarded, now, wakers);
         });
     }
@@ -58,33 +60,30 @@ impl Queue {
         }
         self.locked(now, |guarded, wakers| {
             // A version of its own, so that no later grant is taken for one that left the same word before.
-            self.change(guarded, |Version { word, record: rate, since, .. }| {
-                let (rate, tat) = rate.rebased_back(rate.refunded(word.field(), now, n));
-                let word = word.with_field(gcra::first_field(tat)).with_behind(false);
-                (Next { quota: None, record: rate, word, since }, None)
-            });
+            self.change(guarded, |version| (self.law.refunded(version, n, now), None));
             // Who stands further back finds out when he comes to the front.
             self.grant_due(guarded, now, wakers);
         });
+    }
+
+    /// Starts a version of `quota` with what was left at `from`, as of `to`. Returns its first word.
+    fn carry(&self, guarded: &mut Guarded, quota: Quota, from: Nanos, to: Nanos) -> Word {
+        let change = Change { quota, from, to, deepest: guarded.deepest, settings: &self.settings };
+        self.restart(guarded, |version| {
+            let (next, largest) = self.law.changed(version, &change);
+            (next, Some(largest))
+        })
     }
 
     /// Starts another version with what is left of this one; with another quota, its largest n too. Returns its first word.
     fn restart(
         &self,
         guarded: &mut Guarded,
-        now: Nanos,
-        quota: Option<Quota>,
-        start: impl Fn(Left, Version<Rate>) -> (Rate, Ticks, Option<u64>),
+        next: impl Fn(&Version<A::Record>) -> (Next<A::Record>, Option<u64>),
     ) -> Word {
-        let deepest_before = guarded.deepest;
-        let first = self.change(guarded, |version @ Version { word, record: rate, since, .. }| {
-            let left = rate.left(word.field(), now, deepest_before, since);
-            let (next, tat, largest) = start(left, version);
-            let word = word.with_field(gcra::first_field(tat)).with_behind(false);
-            (Next { quota, record: next, word, since: left.since() }, largest)
-        });
+        let first = self.change(guarded, next);
         // Of the word that began it: the one that stands may tell of a later grant.
-        guarded.deepest = deepest(&self.cell.record(first), self.largest(first), first.field());
+        guarded.deepest = A::deepest(&self.law.cell().record(first), self.largest(first), first);
         first
     }
 
@@ -93,18 +92,18 @@ impl Queue {
     fn retime(&self, guarded: &mut Guarded, now: Nanos, wakers: &mut Wakers) {
         self.grant_due(guarded, now, wakers);
         let (word, pace) = self.look(guarded, now);
-        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot(pace.after(word.field().into(), ahead), n)));
+        guarded.line.wake_late(wakers, |ahead, n| pace.instant(pace.slot_behind(word, ahead, n)));
     }
 
     /// Starts a new version, perhaps with another largest n, and keeps the words between which it changed. Returns its first.
     pub(super) fn change(
         &self,
         guarded: &mut Guarded,
-        next: impl Fn(Version<Rate>) -> (Next<Rate>, Option<u64>),
+        next: impl Fn(&Version<A::Record>) -> (Next<A::Record>, Option<u64>),
     ) -> Word {
         let (mut number, mut last, mut first) = (0, Word::default(), Word::default());
-        let Ok(()) = self.cell.replace(|version| {
-            let (next, largest) = next(version);
+        let Ok(()) = self.law.cell().replace(|version| {
+            let (next, largest) = next(&version);
             (last, first) = (version.word, next.word.with_next_version());
             number = self.change_of(last);
             let kept = &self.versions[first.version()];

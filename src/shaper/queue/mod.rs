@@ -21,7 +21,7 @@
 //!
 //! # Ordering
 //!
-//! The word orders itself, see [`Cell`]. [`Kept`] stands beside each set of the cell and by the same rules:
+//! The word orders itself, see [`Cell`](crate::cell::Cell). [`Kept`] stands beside each set of the cell and by the same rules:
 //! written before the word names the version, so that a request is never judged by the largest n of one quota and the rate of
 //! another. `closed` is written before the `waiting` bit that makes callers look at it.
 
@@ -31,45 +31,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::line::{Key, Line, State};
-use super::pace::Pace;
+use super::pace::{Law, Pace, Settings};
 use super::wakers::Wakers;
-use crate::algorithm::gcra::{self, Left, Rate, Ticks};
-use crate::cell::{Cell, Next, Version};
-use crate::interval::Interval;
+use crate::algorithm::Gcra;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 use crate::word::{VERSIONS, Word};
-
-/// What does not change over the life of a queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    /// How many may wait.
-    pub(crate) places: usize,
-    /// The largest n; by default the larger of burst and permits per period.
-    pub(crate) max_n: Option<u64>,
-    /// How far a late schedule may be caught up.
-    pub(crate) catch_up: Duration,
-}
-
-impl Settings {
-    /// The unit for `quota`, if up to `owed` permits are carried into it, and its largest request.
-    ///
-    /// The unit is chosen for the burst and not for the largest request, so that a generous `max_n` does not cost exactness; what
-    /// the word can't hold as a debt in that unit is too large.
-    fn fit(&self, quota: &Quota, owed: u64) -> (Interval, u64) {
-        let burst = quota.shaping_burst();
-        if quota.is_unlimited() {
-            return (Interval::fit(quota, burst, burst), self.max_n.unwrap_or(u64::MAX));
-        }
-        let wanted = self.max_n.unwrap_or(burst.max(quota.permits()));
-        // At rate 0 nothing is exact or not, and who waits for more than the burst stays.
-        let span = if quota.permits() == 0 { burst.max(wanted) } else { burst };
-        let interval = Interval::fit(quota, burst, span.max(owed).min(Quota::MAX_BURST));
-        (interval, if burst == 0 { 0 } else { wanted.min(interval.most()) })
-    }
-}
 
 /// A permit, as the queue knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +81,10 @@ pub(crate) enum Step {
     Wait(Nanos),
 }
 
-/// A word, and those who wait for it.
+/// A law's word, and those who wait for it.
 #[derive(Debug)]
-pub(crate) struct Queue {
-    cell: Cell<Rate>,
+pub(crate) struct Queue<A = Gcra> {
+    law: A,
     settings: Settings,
     /// What the queue keeps of each version of the quota.
     versions: [Kept; VERSIONS],
@@ -144,28 +113,20 @@ impl Kept {
 #[derive(Debug, Default)]
 struct Guarded {
     line: Line,
-    /// The deepest debt that the version may hold, in ticks: of its capacity, its largest n, or what was owed when it began.
+    /// See [`Law::deepest`].
     deepest: u64,
     /// What the last grant before the last changes left: how many changes came before it, its word, and what has become of that
     /// word through the changes. By this it can still be told from an earlier one.
     carried: Option<(u64, Word, Word)>,
 }
 
-impl Queue {
-    /// A queue that holds `initial` permits at `now` (the whole burst if `None`).
-    pub(crate) fn new(quota: Quota, settings: Settings, initial: Option<u64>, max_pause: Duration, now: Nanos) -> Self {
-        let burst = quota.shaping_burst();
-        let (interval, largest) = settings.fit(&quota, 0);
-        let (rate, tat, since) = match initial {
-            None => (Rate::new(interval, burst), 0, Nanos::ZERO),
-            Some(permits) => {
-                let (rate, tat) = Left::permits(permits, now).start(interval, burst);
-                (rate, tat, now)
-            }
-        };
-        let deepest = deepest(&rate, largest, 0);
+impl<A: Law> Queue<A> {
+    /// A queue in front of `law` as it is.
+    pub(crate) fn new(law: A, settings: Settings) -> Self {
+        let largest = A::largest(&law.cell().quota(), &settings);
+        let deepest = A::deepest(&law.cell().load().1, largest, Word::default());
         Self {
-            cell: Cell::new(quota, &rate, gcra::first_field(tat), since, max_pause),
+            law,
             settings,
             versions: std::array::from_fn(|_| Kept::new(largest, 0)),
             weight: AtomicU64::new(0),
@@ -176,7 +137,7 @@ impl Queue {
 
     /// The quota that was set last.
     pub(crate) fn quota(&self) -> Quota {
-        self.cell.quota()
+        self.law.cell().quota()
     }
 
     /// How many wait, after what is due has been granted.
@@ -204,14 +165,14 @@ impl Queue {
         }
         self.locked(now, |guarded, _| match self.arrive(guarded, n, now)? {
             Arrival::Granted(grant) => Ok(grant),
-            Arrival::MustWait(word, pace) => Err(too_soon(&pace, word, n, guarded.line.weight())),
+            Arrival::MustWait(word, pace) => Err(too_soon(pace, word, n, guarded.line.weight())),
         })
     }
 
     /// Takes the permits that are there while nobody waits, `n` at most; perhaps none.
     pub(crate) fn acquire_up_to(&self, n: u64, now: Nanos) -> Grant {
         loop {
-            let (word, rate) = self.cell.load();
+            let (word, pace) = self.load(now);
             if word.is_waiting() {
                 // Nothing is there behind others; but they may all be due.
                 if self.waiting(now) > 0 || self.is_closed() {
@@ -219,14 +180,14 @@ impl Queue {
                 }
                 continue;
             }
-            let n = n.min(rate.remaining(word.field(), now)).min(self.largest(word));
+            let n = n.min(pace.remaining(word)).min(self.largest(word));
             if n == 0 {
-                if self.cell.still(word) {
+                if self.law.cell().still(word) {
                     return Grant::NOTHING;
                 }
                 continue;
             }
-            match self.pass_from(word, rate, n, now) {
+            match self.pass_from(word, pace, n) {
                 Some(Some(grant)) => return grant,
                 // Somebody was faster: this looks again at what is there.
                 Some(None) => {}
@@ -245,8 +206,8 @@ impl Queue {
             return (!self.is_closed()).then_some(Grant::NOTHING);
         }
         loop {
-            let (word, rate) = self.cell.load();
-            if let Some(grant) = self.pass_from(word, rate, n, now)? {
+            let (word, pace) = self.load(now);
+            if let Some(grant) = self.pass_from(word, pace, n)? {
                 return Some(grant);
             }
         }
@@ -254,32 +215,30 @@ impl Queue {
 
     /// The same from a word that was just seen: `Some(None)` if it is another one by now.
     #[inline]
-    fn pass_from(&self, word: Word, rate: Rate, n: u64, now: Nanos) -> Option<Option<Grant>> {
-        let pace = Pace::new(rate, now, self.settings.catch_up);
+    fn pass_from(&self, word: Word, pace: A::Pace<'_>, n: u64) -> Option<Option<Grant>> {
         if word.is_waiting() || pace.must_rebase() || pace.is_past_a_pause() || n > self.largest(word) {
             return None;
         }
-        let (tat, behind) = pace.pass(word, n)?;
-        let next = word.with_field(gcra::field(tat)?).with_behind(behind);
+        let next = pace.pass(word, n)?;
         // Read before the exchange, which proves it.
         let grant = self.grant(n, word, next);
         // Unlimited costs nothing, and writes nothing.
-        let done = if next == word { self.cell.still(word) } else { self.cell.exchange(word, next).is_ok() };
+        let done =
+            if next == word { self.law.cell().still(word) } else { self.law.exchange(&pace, word, next).is_ok() };
         Some(done.then_some(grant))
     }
 
     /// The refusal of a request that [`pass`](Self::pass) did not grant, if it is certain without the lock.
     fn refusal_without_lock(&self, n: u64, now: Nanos) -> Answer {
-        let (word, rate) = self.cell.load();
-        let pace = Pace::new(rate, now, self.settings.catch_up);
+        let (word, pace) = self.load(now);
         let (waiting, largest) = (word.is_waiting(), self.largest(word));
         // Relaxed: an estimate, of waiters that come and go.
         let ahead = if waiting { self.weight.load(Ordering::Relaxed) } else { 0 };
         // At the head there may be a single permit; no other request is due before that.
-        let due = pace.is_due(pace.slot(word.field().into(), if waiting { 1 } else { n }));
+        let due = pace.is_due(pace.slot(word, if waiting { 1 } else { n }));
         let unclear =
             pace.must_rebase() || pace.is_past_a_pause() || (waiting && (due || n > largest || self.is_closed()));
-        if !self.cell.still(word) {
+        if !self.law.cell().still(word) {
             Answer::Changed
         } else if unclear {
             Answer::Unclear
@@ -289,7 +248,7 @@ impl Queue {
             // It has become due since `pass` looked.
             Answer::Changed
         } else {
-            Answer::Refused(too_soon(&pace, word, n, ahead.into()))
+            Answer::Refused(too_soon(pace, word, n, ahead.into()))
         }
     }
 
@@ -305,11 +264,11 @@ impl Queue {
                     Arrival::Granted(grant) => return Ok(Entered::Granted(grant)),
                     Arrival::MustWait(word, pace) => (word, pace),
                 };
-                let slot = pace.slot(pace.after(word.field().into(), guarded.line.weight()), n);
+                let slot = pace.slot_behind(word, guarded.line.weight(), n);
                 let due = pace.instant(slot);
                 let never = pace.wait(slot).is_none();
                 if let Some(deadline) = deadline.filter(|deadline| *deadline < due || never) {
-                    return Err(too_late(&pace, word, n, slot, deadline));
+                    return Err(too_late(pace, word, n, slot, deadline));
                 }
                 let waiting = guarded.line.waiting();
                 if waiting >= self.settings.places {
@@ -321,7 +280,7 @@ impl Queue {
                 }
                 // The bit is set by exchange. If a grant comes first, this caller looks again; if the exchange comes first,
                 // the grant fails, and its caller finds the bit and lines up behind.
-                if word.is_waiting() || self.cell.exchange(word, word.with_waiting(true)).is_ok() {
+                if word.is_waiting() || self.law.exchange(&pace, word, word.with_waiting(true)).is_ok() {
                     let armed = deadline.map_or(due, |deadline| due.min(deadline));
                     return Ok(Entered::Waits(guarded.line.push(n, deadline, armed, waker.take()), armed));
                 }
@@ -330,7 +289,7 @@ impl Queue {
     }
 
     /// A newcomer under the lock: closed, too large, granted, or behind the others.
-    fn arrive(&self, guarded: &mut Guarded, n: u64, now: Nanos) -> Result<Arrival, Refused> {
+    fn arrive(&self, guarded: &mut Guarded, n: u64, now: Nanos) -> Result<Arrival<A::Pace<'_>>, Refused> {
         if self.is_closed() {
             return Err(Refused::Closed);
         }
@@ -343,9 +302,8 @@ impl Queue {
             if word.is_waiting() {
                 return Ok(Arrival::MustWait(word, pace));
             }
-            let Some((tat, behind)) = pace.pass(word, n) else { return Ok(Arrival::MustWait(word, pace)) };
-            let next = word.with_field(gcra::first_field(tat)).with_behind(behind);
-            if self.cell.exchange(word, next).is_ok() {
+            let Some(next) = pace.pass(word, n) else { return Ok(Arrival::MustWait(word, pace)) };
+            if self.law.exchange(&pace, word, next).is_ok() {
                 return Ok(Arrival::Granted(self.grant(n, word, next)));
             }
         }
@@ -378,29 +336,29 @@ impl Queue {
             State::Granted(grant) => Step::Granted(grant),
             State::Refused(refused) => Step::Refused(refused),
             State::Waiting => {
-                let slot = pace.slot(pace.after(word.field().into(), ahead), n);
+                let slot = pace.slot_behind(word, ahead, n);
                 // All slots up to now have been given.
                 let Some(deadline) = entry.deadline.filter(|deadline| *deadline <= now) else {
-                    let slot = head.map_or(slot, |n| pace.slot(word.field().into(), n));
+                    let slot = head.map_or(slot, |n| pace.slot(word, n));
                     entry.armed = entry.no_later(pace.instant(slot));
                     return Step::Wait(entry.armed);
                 };
-                Step::Refused(too_late(&pace, word, n, slot, deadline))
+                Step::Refused(too_late(pace, word, n, slot, deadline))
             }
         };
         guarded.line.remove(key);
         if let Step::Granted(grant) = step {
-            self.note_late_collection(&pace, word, grant);
+            self.note_late_collection(pace, word, grant);
         }
         step
     }
 
     /// A permit that is collected so late that the slot after it has come already leaves the schedule behind, if nobody took a
     /// slot since.
-    fn note_late_collection(&self, pace: &Pace, word: Word, grant: Grant) {
-        if !word.is_waiting() && word.same_field(grant.after) && pace.is_behind(word.field().into()) {
+    fn note_late_collection(&self, pace: A::Pace<'_>, word: Word, grant: Grant) {
+        if !word.is_waiting() && word.same_field(grant.after) && pace.is_behind(word) {
             // If the exchange fails somebody has just taken the next slot, and has settled this himself.
-            let _ = self.cell.exchange(word, word.with_behind(true));
+            let _ = self.law.exchange(&pace, word, word.with_behind(true));
         }
     }
 
@@ -437,10 +395,8 @@ impl Queue {
                 // The next grant may leave this very word.
                 guarded.carried = None;
             }
-            let time = pace.without(word.field(), grant.n);
-            let before = word.with_field(time).with_behind(grant.behind && pace.is_behind(time.into()));
             // If the exchange fails, a later grant was made.
-            let _ = self.cell.exchange(word, before);
+            let _ = self.law.exchange(&pace, word, pace.without(word, grant.n, grant.behind));
         }
     }
 
@@ -454,7 +410,7 @@ impl Queue {
             if self.is_closed() || n > self.largest(word) {
                 return None;
             }
-            pace.wait(pace.slot(pace.after(word.field().into(), guarded.line.weight()), n))
+            pace.wait(pace.slot_behind(word, guarded.line.weight(), n))
         })
     }
 
@@ -465,8 +421,8 @@ impl Queue {
             self.closed.store(true, Ordering::Release);
             guarded.line.refuse(|_| Some(Refused::Closed), wakers);
             loop {
-                let (word, _) = self.cell.load();
-                if word.is_waiting() || self.cell.exchange(word, word.with_waiting(true)).is_ok() {
+                let (word, pace) = self.load(now);
+                if word.is_waiting() || self.law.exchange(&pace, word, word.with_waiting(true)).is_ok() {
                     return;
                 }
             }
@@ -511,8 +467,8 @@ impl Queue {
         let line = &mut guarded.line;
         let mut next = word;
         while let Some((key, head)) = line.head() {
-            let (tat, n) = (next.field().into(), head.n);
-            let slot = pace.slot(tat, n);
+            let n = head.n;
+            let slot = pace.slot(next, n);
             if !pace.is_due(slot) {
                 break;
             }
@@ -520,10 +476,9 @@ impl Queue {
             let state = if head.deadline.is_some_and(|deadline| deadline < pace.instant(slot)) {
                 State::Refused(Refused::DeadlineTooSoon { wait: Duration::ZERO })
             } else {
-                let tat = pace.depart(tat, n);
                 last = Some(Granted { key, overdue: pace.is_overdue(slot) });
                 let before = next;
-                next = next.with_field(gcra::first_field(tat)).with_behind(pace.is_behind(tat));
+                next = pace.depart(next, n);
                 State::Granted(self.grant(n, before, next))
             };
             wakers.wake(line.settle(key, state));
@@ -531,26 +486,28 @@ impl Queue {
         next = next.with_waiting(!line.is_empty() || self.is_closed());
         if next != word {
             // Nobody else writes the word while its bit is set and the lock is held.
-            let published = self.cell.exchange(word, next);
+            let published = self.law.exchange(&pace, word, next);
             debug_assert!(published.is_ok(), "the word changed under the lock");
         }
-        let tat = next.field().into();
-        line.rearm_first_two(wakers, |ahead, n| pace.instant(pace.slot(pace.after(tat, ahead), n)));
+        line.rearm_first_two(wakers, |ahead, n| pace.instant(pace.slot_behind(next, ahead, n)));
         last
     }
 
-    /// The word and its quota, with an origin that leaves room for what is granted now.
-    fn look(&self, guarded: &mut Guarded, now: Nanos) -> (Word, Pace) {
+    /// The word, and its version at `now`.
+    #[inline]
+    fn load(&self, now: Nanos) -> (Word, A::Pace<'_>) {
+        let (word, record) = self.law.cell().load();
+        (word, self.law.pace(word, record, now, &self.settings))
+    }
+
+    /// The same with an origin that leaves room for what is granted now.
+    fn look(&self, guarded: &mut Guarded, now: Nanos) -> (Word, A::Pace<'_>) {
         loop {
-            let (word, rate) = self.cell.load();
-            let pace = Pace::new(rate, now, self.settings.catch_up);
+            let (word, pace) = self.load(now);
             if !pace.must_rebase() {
                 return (word, pace);
             }
-            self.change(guarded, |Version { word, record: rate, since, .. }| {
-                let (rate, tat) = Pace::new(rate, now, self.settings.catch_up).rebased(word.field());
-                (Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since }, None)
-            });
+            self.change(guarded, |version| (self.law.rebased(version, now, &self.settings), None));
         }
     }
 
@@ -574,9 +531,7 @@ impl Queue {
     /// set back, since by then others have left.
     fn forget_a_past_pause(&self, guarded: &mut Guarded, now: Nanos) {
         if self.look(guarded, now).1.is_past_a_pause() {
-            self.change(guarded, |Version { word, record: rate, since, .. }| {
-                (Next { quota: None, record: Rate { held: false, ..rate }, word, since }, None)
-            });
+            self.change(guarded, |version| (self.law.resumed(version), None));
         }
     }
 
@@ -592,11 +547,6 @@ struct Granted {
     overdue: bool,
 }
 
-/// The deepest debt that a version may hold which begins with `owed`, in ticks.
-fn deepest(rate: &Rate, largest: u64, owed: u64) -> u64 {
-    u64::try_from(rate.cost(largest)).unwrap_or(u64::MAX).max(rate.capacity).max(owed)
-}
-
 /// What can be said without the lock.
 enum Answer {
     Refused(Refused),
@@ -607,15 +557,15 @@ enum Answer {
 }
 
 /// What meets a newcomer that is not refused outright.
-enum Arrival {
+enum Arrival<P> {
     Granted(Grant),
-    MustWait(Word, Pace),
+    MustWait(Word, P),
 }
 
 /// The refusal of a request that does not want to wait, behind `ahead` permits.
-fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
-    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.field()) };
-    match pace.wait(pace.slot(pace.after(word.field().into(), ahead), n)) {
+fn too_soon(pace: impl Pace, word: Word, n: u64, ahead: u128) -> Refused {
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word) };
+    match pace.wait(pace.slot_behind(word, ahead, n)) {
         Some(retry_after) if pace.is_held() => Refused::Paused { asked: n, retry_after },
         Some(retry_after) => Refused::TooSoon { asked: n, remaining, retry_after },
         None => Refused::Never { asked: n, remaining },
@@ -623,8 +573,8 @@ fn too_soon(pace: &Pace, word: Word, n: u64, ahead: u128) -> Refused {
 }
 
 /// The refusal of a request whose slot lies beyond its deadline.
-fn too_late(pace: &Pace, word: Word, n: u64, slot: Ticks, deadline: Nanos) -> Refused {
-    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word.field()) };
+fn too_late<P: Pace>(pace: P, word: Word, n: u64, slot: P::Slot, deadline: Nanos) -> Refused {
+    let remaining = if word.is_waiting() { 0 } else { pace.remaining(word) };
     match pace.wait(slot) {
         Some(retry_after) if pace.is_held_at(deadline) => Refused::Paused { asked: n, retry_after },
         Some(wait) => Refused::DeadlineTooSoon { wait },
