@@ -31,6 +31,7 @@
 //! | about so many in any span, however large the limit | [`SlidingCounter`] |
 //! | the times at which calls should start, for a queue or a timer of your own | [`LeakyQueue`] |
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
+//! | the same under another law: a provider that counts by the minute, say | [`Shaper::over`] a limiter |
 //! | a budget for each key: user, address, route | a limiter for each in a map of your own |
 //!
 //! Mistakes that are often made, and what is better:

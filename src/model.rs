@@ -6,16 +6,18 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::algorithm::Gcra;
+use crate::clock::Clock;
+use crate::limiter::Limiter;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::shaper::line::Key;
-use crate::shaper::pace::{Settings, UnsaidBurst};
+use crate::shaper::pace::{Settings, UnsaidBurst, Waitable};
 use crate::shaper::queue::{Entered, Grant, Queue, Step};
 use crate::time::Nanos;
 
-/// A queue in front of a word.
+/// A queue in front of a law's word.
 #[derive(Debug)]
-pub struct Shaping(Queue);
+pub struct Shaping<A = Gcra>(Queue<A>);
 
 /// A grant, of as many permits as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,21 @@ impl Shaping {
     pub fn bounded(quota: Quota, catch_up: Duration, places: usize) -> Self {
         let settings = Settings { places, max_n: None, catch_up, max_pause: Duration::MAX, unsaid: UnsaidBurst::One };
         Self(Queue::new(Gcra::for_queue(quota, &settings, None, Nanos::ZERO), settings))
+    }
+}
+
+impl<A: Waitable> Shaping<A> {
+    /// A queue in front of a limiter's law, whose clock goes on, for `places` waiters.
+    pub fn over<C: Clock>(limiter: Limiter<A, C>, places: usize) -> Self {
+        let (law, clock) = limiter.into_parts();
+        let settings = Settings {
+            places,
+            max_n: None,
+            catch_up: Duration::ZERO,
+            max_pause: Duration::MAX,
+            unsaid: UnsaidBurst::Period,
+        };
+        Self(Queue::over(law, settings, clock.now(), clock.now()))
     }
 
     /// A request that does not wait.

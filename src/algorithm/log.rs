@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use super::ring::{MOST, Ring, Rings};
+use super::sliding_log::FIELD_END;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
@@ -23,7 +24,7 @@ use crate::time::{Nanos, span};
 
 /// One version of a quota as a log counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Log {
+pub struct Log {
     /// W in nanoseconds.
     pub(crate) length: u128,
     pub(crate) limit: u64,
@@ -62,10 +63,20 @@ impl Log {
         }
     }
 
+    /// The most that can be admitted at once; everything if unlimited.
+    pub(crate) fn largest(&self) -> u64 {
+        if self.unlimited { u64::MAX } else { self.limit }
+    }
+
     /// Whether a pause lasts at `now`.
     #[inline]
     pub(crate) fn is_held(&self, now: Nanos) -> bool {
         self.held && now < self.end
+    }
+
+    /// The instant before which nothing is admitted.
+    fn end_of_pause(&self) -> u128 {
+        if self.held { self.end.get().into() } else { 0 }
     }
 
     /// The log's own time at `now`. It stands still during a pause.
@@ -76,7 +87,7 @@ impl Log {
     }
 
     /// The same log held until `end`, unless that is not after `now`. Own time goes on at `end`, or at `since` if that is later.
-    pub(crate) fn held_until(&self, end: Nanos, now: Nanos, since: Nanos) -> Self {
+    fn held_until(&self, end: Nanos, now: Nanos, since: Nanos) -> Self {
         let goes_on = end.max(since);
         Self { held: end > now, end, offset: goes_on.get().saturating_sub(self.own(now)), ..*self }
     }
@@ -110,6 +121,82 @@ impl Taken<'_> {
     #[inline]
     pub(crate) fn at(&self, now: Nanos) -> u64 {
         self.log.own(now).max(self.used())
+    }
+
+    /// The same log held until `end`, unless that is not after `now`, and from when it counts; `since` is from when this one does.
+    pub(crate) fn held_until(&self, end: Nanos, now: Nanos, since: Nanos) -> (Log, Nanos) {
+        // By a clock that was set back it ends no earlier than it began, else own time would gain on the clock.
+        let since = if self.log.is_held(now) { since.max(now) } else { now.max(self.log.offset.into()) };
+        (Log { used: self.at(now), ..self.log.held_until(end, now, since) }, since)
+    }
+
+    /// The log and its head after the newest `n` that still count were given back.
+    pub(crate) fn refunded(&self, n: u64, now: Nanos) -> (Log, u64) {
+        let (given, used) = (n.min(self.counted(self.at(now))), self.used());
+        let from = self.head.saturating_sub(self.counted(used));
+        (Log { from, used, ..self.log }, self.head.saturating_sub(given))
+    }
+
+    /// The log with positions counted from a smaller number, and its head. Every time keeps its place.
+    pub(crate) fn renumbered(&self) -> (Log, u64) {
+        let laps = self.ring.len().wrapping_sub(1);
+        let head = (self.head & laps).saturating_add(self.ring.len());
+        let from = head.saturating_sub(self.counted(self.used()));
+        (Log { from, used: self.used(), ..self.log }, head)
+    }
+
+    /// Whether the positions are nearly used up.
+    #[inline]
+    pub(crate) fn must_renumber(&self) -> bool {
+        self.head >= FIELD_END.wrapping_sub(MOST)
+    }
+
+    /// The same log on another clock, on which it is `to` where it was `now` on this one; its times are written anew. What was
+    /// taken longer ago than that clock tells counts as taken at its origin.
+    pub(crate) fn moved(&self, now: Nanos, to: Nanos) -> Log {
+        let at = self.at(now);
+        let moved = |time: u64| to.get().saturating_sub(at.saturating_sub(time));
+        let first = self.log.from.max(self.head.saturating_sub(self.ring.half()));
+        (first..self.head).for_each(|position| self.ring.write(position, moved(self.time(position))));
+        let rest = if self.log.is_held(now) { self.log.end.saturating_since(now) } else { Duration::ZERO };
+        let here = Log { offset: 0, as_of: moved(self.log.as_of), used: to.get(), held: false, ..self.log };
+        here.held_until(to.saturating_add(rest), to, to)
+    }
+
+    /// The own time of a position that counts, when a grant that the word does not tell of yet counts as made at `at`.
+    fn time_or(&self, position: u64, at: u64) -> u64 {
+        if position < self.head { self.time(position) } else { at }
+    }
+
+    /// The first instant at which `n` more are admitted once the head is `head`: the past if they are at any time. `n` is the limit
+    /// at most, and the permits beyond the own head were granted at `now`.
+    pub(crate) fn slot(&self, head: u64, n: u64, now: Nanos) -> u128 {
+        let leaves = head.saturating_add(n).checked_sub(1).and_then(|last| last.checked_sub(self.log.limit));
+        let room = match leaves.filter(|leaves| *leaves >= self.log.from && !self.log.unlimited) {
+            Some(leaves) => u128::from(self.time_or(leaves, self.at(now))).saturating_add(self.log.length),
+            None => 0,
+        };
+        let used = if head > self.head { self.at(now) } else { self.used() };
+        let first = if room <= used.into() { 0 } else { room.saturating_add(self.log.offset.into()) };
+        first.max(self.log.end_of_pause())
+    }
+
+    /// An instant before which `n` can't be admitted behind `ahead` others that are granted from `now` on, as if all were single
+    /// permits: then it is the very instant, since each of them leaves W after the one that was `limit` before it.
+    pub(crate) fn slot_behind(&self, head: u64, ahead: u128, n: u64, now: Nanos) -> u128 {
+        if self.log.unlimited {
+            return self.log.end_of_pause();
+        }
+        let at = self.at(now);
+        let (last, limit) = (ahead.saturating_add(n.into()).saturating_sub(1), u128::from(self.log.limit).max(1));
+        let (laps, place) = (last.checked_div(limit).unwrap_or(0), last.checked_rem(limit).unwrap_or(0));
+        let position = u64::try_from(place).unwrap_or(0).saturating_add(head).checked_sub(self.log.limit);
+        let room = match position.filter(|position| *position >= self.log.from) {
+            Some(position) => u128::from(self.time_or(position, at)).saturating_add(self.log.length),
+            None => 0,
+        };
+        let first = room.max(at.into()).saturating_add(laps.saturating_mul(self.log.length));
+        first.saturating_add(self.log.offset.into()).max(self.log.end_of_pause())
     }
 
     /// When `n` more fit, in own time; `None` if they do at any time. `n` is the limit at most.
@@ -146,7 +233,7 @@ impl Taken<'_> {
 
     /// The most that can be admitted at once; everything if unlimited.
     fn limit(&self) -> u64 {
-        if self.log.unlimited { u64::MAX } else { self.log.limit }
+        self.log.largest()
     }
 
     /// The largest n that would be admitted at `now`.

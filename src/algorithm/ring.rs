@@ -19,6 +19,7 @@ pub(crate) const MOST: u64 = 1 << (LARGEST - 1);
 ///
 /// Times are stored with `Release` and loaded with `Acquire`: who reads one of a later grant also sees the word that this grant
 /// replaced, or the one before, replaced, when it looks again.
+#[derive(Default)]
 pub(crate) struct Ring(Box<[AtomicU64]>);
 
 impl Ring {
@@ -60,7 +61,11 @@ impl Ring {
 /// The rings of a log, one a size, each made when a limit first needs it, and kept. A version of the quota names its own, so that
 /// nobody reads a ring that moves.
 #[derive(Default)]
-pub(crate) struct Rings([OnceLock<Ring>; LARGEST + 1]);
+pub(crate) struct Rings {
+    sizes: [OnceLock<Ring>; LARGEST + 1],
+    /// For who has read what is of no version.
+    none: Ring,
+}
 
 impl Rings {
     /// The size that a limit needs, [`MOST`] at most.
@@ -72,12 +77,18 @@ impl Rings {
     /// A ring that a version names; `None` while there is none of that size, which no whole version does.
     #[inline]
     pub(crate) fn get(&self, size: u8) -> Option<&Ring> {
-        self.0.get(usize::from(size))?.get()
+        self.sizes.get(usize::from(size))?.get()
+    }
+
+    /// The same, or a ring without a time.
+    #[inline]
+    pub(crate) fn get_or_none(&self, size: u8) -> &Ring {
+        self.get(size).unwrap_or(&self.none)
     }
 
     /// Makes the ring of that size, unless it is there.
     pub(crate) fn open(&self, size: u8) -> Option<&Ring> {
-        self.0.get(usize::from(size)).map(|ring| ring.get_or_init(|| Ring::new(size)))
+        self.sizes.get(usize::from(size)).map(|ring| ring.get_or_init(|| Ring::new(size)))
     }
 }
 
@@ -89,6 +100,6 @@ impl std::fmt::Debug for Ring {
 
 impl std::fmt::Debug for Rings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().filter_map(OnceLock::get)).finish()
+        f.debug_list().entries(self.sizes.iter().filter_map(OnceLock::get)).finish()
     }
 }

@@ -21,8 +21,8 @@ use crate::word::Word;
 /// exchange fails after times were written; who is refused only reads.
 #[derive(Debug)]
 pub struct SlidingLogLaw {
-    cell: Cell<Log>,
-    rings: Rings,
+    pub(crate) cell: Cell<Log>,
+    pub(crate) rings: Rings,
 }
 
 impl Algorithm for SlidingLogLaw {}
@@ -52,40 +52,17 @@ impl sealed::Algorithm for SlidingLogLaw {
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
         self.change(|Version { word, since, .. }, taken| {
-            let next = Log::new(&quota);
-            let Taken { log, head, ring } = *taken;
-            let size = next.ring.max(log.ring);
-            if size > log.ring {
-                self.copy(head, ring, size);
-            }
-            // The next version, with the pause and the own time of this one.
-            let next = Log { limit: next.limit, length: next.length, unlimited: next.unlimited, ring: size, ..log };
-            if next.length == log.length && next.unlimited == log.unlimited {
-                // What counts no more may be gone from the ring where the limit is larger; it never counts again.
-                let from = head.saturating_sub(taken.counted(taken.used()));
-                return Ok(Next { quota: Some(quota), record: Log { from, ..next }, word, since });
-            }
-            // All that still counts is as if taken now, so that its times are of no account. After no limit at all nothing is left.
-            let at = taken.at(now);
-            let counted = if log.unlimited { next.limit } else { taken.counted(at) };
-            // A pause that is over is not taken along.
-            let held = log.is_held(now);
-            let since = if held { since.max(now) } else { now };
-            let record = Log { from: 0, as_of: at, used: at, held, ..next };
-            Ok(Next { quota: Some(quota), record, word: word.with_field(counted), since })
+            let (record, head, since) = self.with_quota(taken, &quota, now, since);
+            Ok(Next { quota: Some(quota), record, word: word.with_field(head), since })
         });
     }
 
     fn pause_until(&self, end: Nanos, now: Nanos) {
         self.change(|Version { word, since, max_pause, .. }, taken| {
-            let goes_on = taken.log.is_held(now);
-            if end <= now && !goes_on {
+            if end <= now && !taken.log.is_held(now) {
                 return Err(NothingToChange);
             }
-            // By a clock that was set back it ends no earlier than it began, else own time would gain on the clock.
-            let since = if goes_on { since.max(now) } else { now.max(taken.log.offset.into()) };
-            let held = taken.log.held_until(end.min(now.saturating_add(max_pause)), now, since);
-            let record = Log { used: taken.at(now), ..held };
+            let (record, since) = taken.held_until(end.min(now.saturating_add(max_pause)), now, since);
             Ok(Next { quota: None, record, word, since })
         });
     }
@@ -106,14 +83,11 @@ impl sealed::Policing for SlidingLogLaw {
 
     fn refund(&self, n: u64, now: Nanos) {
         self.change(|Version { word, since, .. }, taken| {
-            let given = n.min(taken.counted(taken.at(now)));
-            if given == 0 {
+            let (record, head) = taken.refunded(n, now);
+            if head == taken.head {
                 return Err(NothingToChange);
             }
-            let used = taken.used();
-            let from = taken.head.saturating_sub(taken.counted(used));
-            let word = word.with_field(taken.head.saturating_sub(given));
-            Ok(Next { quota: None, record: Log { from, used, ..taken.log }, word, since })
+            Ok(Next { quota: None, record, word: word.with_field(head), since })
         });
     }
 
@@ -194,12 +168,33 @@ impl SlidingLogLaw {
     #[cold]
     fn renumber(&self) {
         self.change(|Version { word, since, .. }, taken| {
-            let laps = taken.ring.len().wrapping_sub(1);
-            let head = (taken.head & laps).saturating_add(taken.ring.len());
-            let from = head.saturating_sub(taken.counted(taken.used()));
-            let record = Log { from, used: taken.used(), ..taken.log };
+            let (record, head) = taken.renumbered();
             Ok(Next { quota: None, record, word: word.with_field(head), since })
         });
+    }
+
+    /// The version, its head, and from when it counts, after a change of the quota at `now`.
+    pub(crate) fn with_quota(&self, taken: &Taken<'_>, quota: &Quota, now: Nanos, since: Nanos) -> (Log, u64, Nanos) {
+        let next = Log::new(quota);
+        let Taken { log, head, ring } = *taken;
+        let size = next.ring.max(log.ring);
+        if size > log.ring {
+            self.copy(head, ring, size);
+        }
+        // The next version, with the pause and the own time of this one.
+        let next = Log { limit: next.limit, length: next.length, unlimited: next.unlimited, ring: size, ..log };
+        if next.length == log.length && next.unlimited == log.unlimited {
+            // What counts no more may be gone from the ring where the limit is larger; it never counts again.
+            let from = head.saturating_sub(taken.counted(taken.used()));
+            return (Log { from, ..next }, head, since);
+        }
+        // All that still counts is as if taken now, so that its times are of no account. After no limit at all nothing is left.
+        let at = taken.at(now);
+        let counted = if log.unlimited { next.limit } else { taken.counted(at) };
+        // A pause that is over is not taken along.
+        let held = log.is_held(now);
+        let since = if held { since.max(now) } else { now };
+        (Log { from: 0, as_of: at, used: at, held, ..next }, counted, since)
     }
 
     /// Puts what a ring holds in a larger one.
@@ -212,7 +207,7 @@ impl SlidingLogLaw {
 
     /// What a word and its version tell. `None` if they are not of one version.
     #[inline]
-    fn taken(&self, word: Word, log: Log) -> Option<Taken<'_>> {
+    pub(crate) fn taken(&self, word: Word, log: Log) -> Option<Taken<'_>> {
         Some(Taken { log, head: word.field(), ring: self.rings.get(log.ring)? })
     }
 
@@ -254,7 +249,7 @@ impl Grant<'_> {
     }
 }
 
-const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
+pub(super) const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
 
 #[cfg(test)]
 mod tests {

@@ -33,7 +33,7 @@ pub trait Kind: Copy + std::fmt::Debug {
 
 /// One version of a quota as a window law counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Windows<K> {
+pub struct Windows<K> {
     /// W in nanoseconds.
     pub(crate) length: u128,
     pub(crate) limit: u64,
@@ -70,6 +70,11 @@ pub(crate) struct Left {
 impl Left {
     pub(crate) fn since(&self) -> Nanos {
         self.since
+    }
+
+    /// The same at another instant: that of another clock.
+    pub(crate) fn at(&self, now: Nanos) -> Self {
+        Self { since: now, ..*self }
     }
 }
 
@@ -156,7 +161,7 @@ impl<K: Kind> Windows<K> {
     }
 
     /// What counts at `now`: of the window that it lies in, or of a later one that was opened before.
-    fn counts_at(&self, field: u64, now: Nanos) -> Counts {
+    pub(crate) fn counts_at(&self, field: u64, now: Nanos) -> Counts {
         let counts = self.counts(field);
         match self.windows_to(&counts, now) {
             0 => counts,
@@ -237,7 +242,7 @@ impl<K: Kind> Windows<K> {
     }
 
     /// The most that can be admitted at once; everything if unlimited.
-    fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         if self.unlimited { u64::MAX } else { self.limit }
     }
 
@@ -284,6 +289,59 @@ impl<K: Kind> Windows<K> {
             Some(rest) => self.length.saturating_sub(rest),
             None => 0,
         }
+    }
+
+    /// The first instant at which `n` are admitted, at most the limit; the past if they have been since before the window began.
+    pub(crate) fn slot(&self, field: u64, n: u64) -> u128 {
+        let first = if self.unlimited { 0 } else { self.first_admitting(field, Nanos::ZERO, n) };
+        first.max(self.end_of_pause())
+    }
+
+    /// An instant before which `n` can't be admitted behind `ahead` others that are granted from `now` on: no window takes more
+    /// than the limit, and this one no more than it has left. With single permits that do not slide it is the very instant.
+    pub(crate) fn slot_behind(&self, field: u64, now: Nanos, ahead: u128, n: u64) -> u128 {
+        if self.unlimited {
+            return self.end_of_pause();
+        }
+        let from = if self.is_held(now) { self.end } else { now };
+        let counts = self.counts_at(field, from);
+        let (room, all) = (u128::from(self.limit.saturating_sub(counts.current)), ahead.saturating_add(n.into()));
+        let Some(beyond) = all.checked_sub(room).filter(|beyond| *beyond > 0) else {
+            let room = u64::try_from(room.saturating_sub(all)).unwrap_or(u64::MAX);
+            return counts.start.saturating_add(self.first_with_room(counts.previous, room)).max(self.end_of_pause());
+        };
+        let windows = beyond.div_ceil(u128::from(self.limit).max(1));
+        let start = counts.start.saturating_add(windows.saturating_mul(self.length));
+        if !K::SLIDES || windows > 1 {
+            return start;
+        }
+        // In the next one, this one slides out.
+        let room = u64::try_from(u128::from(self.limit).saturating_sub(beyond)).unwrap_or(u64::MAX);
+        start.saturating_add(self.first_with_room(counts.current, room))
+    }
+
+    /// The instant before which nothing is admitted.
+    fn end_of_pause(&self) -> u128 {
+        if self.held { self.end.get().into() } else { 0 }
+    }
+
+    /// Whether the index of the window that `now` lies in does not fit the field.
+    #[inline]
+    pub(crate) fn is_beyond(&self, now: Nanos) -> bool {
+        let room = FIELD_BITS.saturating_sub(Self::COUNTS.wrapping_mul(self.bits));
+        let since = u128::from(now.get().saturating_sub(self.origin));
+        // An index has `room` bits, if that many windows are not longer than any time.
+        room <= self.length.leading_zeros() && since >= self.length.wrapping_shl(room)
+    }
+
+    /// Whether the window that `field` counts is the one that `now` lies in, or a later one.
+    pub(crate) fn is_current(&self, field: u64, now: Nanos) -> bool {
+        self.windows_to(&self.counts(field), now) == 0
+    }
+
+    /// The field with `n` less in the window that it counts.
+    pub(crate) fn lowered(&self, field: u64, n: u64) -> u64 {
+        field.saturating_sub(self.current(field).min(n))
     }
 
     /// The windows at `now`, for a look.
@@ -335,6 +393,17 @@ impl<K: Kind> Windows<K> {
         let counts = self.counts_at(field, now);
         let start = u64::try_from(counts.start).map_or(Nanos::MAX, Nanos::new);
         Left { counted: Some(self.estimate(&counts, now)), since: now.max(start) }
+    }
+
+    /// The version, its field and its `since` after a change of the quota at `now`.
+    pub(crate) fn changed(&self, field: u64, quota: &Quota, now: Nanos, since: Nanos) -> (Self, u64, Nanos) {
+        if let Some((next, field)) = self.limited(field, quota) {
+            return (next, field, since);
+        }
+        let left = self.left(field, now, since);
+        let end = if self.is_held(now) { self.end } else { now };
+        let (next, field) = Self::new(quota).start_at(left, end, now);
+        (next, field, left.since())
     }
 
     /// The same windows under another limit: the counts stay. `None` if they are not the same windows.

@@ -14,7 +14,7 @@ use crate::time::Nanos;
 /// A law that counts whole windows, and is kept in one word. What `K` says makes it one or the other.
 #[derive(Debug)]
 pub struct Windowed<K: Kind> {
-    cell: Cell<Windows<K>>,
+    pub(crate) cell: Cell<Windows<K>>,
 }
 
 impl<K: Kind> Algorithm for Windowed<K> {}
@@ -47,15 +47,7 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
         pause::change(&self.cell, |Version { word, record: windows, since, .. }| {
-            let (next, field, since) = match windows.limited(word.field(), &quota) {
-                Some((next, field)) => (next, field, since),
-                None => {
-                    let left = windows.left(word.field(), now, since);
-                    let end = if windows.is_held(now) { windows.end } else { now };
-                    let (next, field) = Windows::new(&quota).start_at(left, end, now);
-                    (next, field, left.since())
-                }
-            };
+            let (next, field, since) = windows.changed(word.field(), &quota, now, since);
             Ok(Next { quota: Some(quota), record: next, word: word.with_field(field), since })
         });
     }

@@ -85,7 +85,8 @@ impl<A: Waitable> ShaperBuilder<A> {
     /// Sets the largest n of one request, beyond the burst too; a larger one is refused with
     /// [`Refused::ExceedsCapacity`](crate::Refused::ExceedsCapacity).
     ///
-    /// Without it: the larger of the burst and the permits per period; no bound under [`Quota::UNLIMITED`]. With a burst of 0
+    /// Without it: the larger of the burst and the permits per period; no bound under [`Quota::UNLIMITED`]. Over a law of windows it
+    /// is the limit at most. With a burst of 0
     /// nothing is admitted, whatever is set here. What would take more than some nine years to pay is too large in any case
     /// (2^58 units of T, see [`Quota::rate_loss_ppb`]), so that a generous value costs no exactness.
     pub fn max_n(mut self, n: u64) -> Self {
@@ -98,7 +99,8 @@ impl<A: Waitable> ShaperBuilder<A> {
     /// What timers and schedulers delay is made up for at once, by permits that leave closer together than T, up to
     /// `catch_up/T` of them. Longer stalls are lost on purpose. Zero keeps a strict distance of T on the shaper's clock, and
     /// delivers fewer permits than configured, by whatever the timer is late. A machine that stalls for longer (a throttled
-    /// container) needs more. At most a quarter of the word's time field is made up for: a quarter of a second or more.
+    /// container) needs more. At most a quarter of the word's time field is made up for: a quarter of a second or more. Laws of
+    /// windows have no schedule to catch up with: see [any law](Shaper#any-law).
     pub fn catch_up(mut self, catch_up: Duration) -> Self {
         self.settings.catch_up = catch_up;
         self

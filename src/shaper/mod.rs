@@ -17,10 +17,10 @@ pub use permit::{OwnedPermit, Permit};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::Gcra;
+use crate::algorithm::{AnyQuota, Gcra, SlidingCounterLaw, SlidingLogLaw};
 use crate::clock::Clock;
 use crate::limiter::Limiter;
-use crate::quota::Quota;
+use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
 use crate::time::Nanos;
 use crate::timer::Timer;
@@ -82,6 +82,23 @@ use queue::{Grant, Queue};
 ///
 /// Every wait may be dropped at any moment: see [`Acquire`]. Permits are never doubled.
 ///
+/// # Any law
+///
+/// [`Shaper::over`] puts the same line in front of a limiter, to wait where it would have refused. Order, deadlines and
+/// cancellation are the same for every law; what differs is when the next may leave.
+///
+/// - Over a [`TokenBucket`](crate::TokenBucket) it is the law above, with the bucket's burst.
+/// - Over a [`FixedWindow`](crate::FixedWindow), a [`SlidingCounter`](crate::SlidingCounter) or a
+///   [`SlidingLog`](crate::SlidingLog) n permits leave together at the first instant at which the law admits all of them. They
+///   leave in bunches, as those laws have it: a pace is the bucket's. A permit that a timer delivers late counts from when it is
+///   delivered, and `catch_up` makes up for nothing.
+/// - A [`LeakyQueue`](crate::LeakyQueue) tells its callers when to start, so there is nothing to wait for.
+///
+/// A place is told exactly for single permits over a bucket, a fixed window and a log. Over a sliding counter, and where a large
+/// request leaves room that it does not fit in, it may be told too early but never too late: a deadline is refused on arrival
+/// only if it can't be kept. Who was told too early asks once more: a wait takes two polls where the place was exact, three for
+/// single permits over a sliding counter, and with large requests a number that grows with the logarithm of the windows waited.
+///
 /// # Clock and timer
 ///
 /// A shaper reads the clock of its [`Timer`]: tokio's inside a runtime (its paused clock included), otherwise the monotonic clock
@@ -95,8 +112,9 @@ use queue::{Grant, Queue};
 ///
 /// # Cost
 ///
-/// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing. Waiting takes a short lock,
-/// two polls of the task, and a place in a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in
+/// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing; over a `SlidingLog` it takes
+/// that law's short lock. Waiting takes a short lock,
+/// two polls of the task (see above for other laws), and a place in a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in
 /// line may be due. Changes of the quota and pauses look at everybody in line.
 ///
 /// On a 64-bit machine a place takes 144 bytes, and 48 more for the alarm with the timer thread or on a manual clock. Both come
@@ -118,8 +136,10 @@ impl Shaper {
     pub fn builder(quota: Quota) -> ShaperBuilder {
         ShaperBuilder::new(quota)
     }
+}
 
-    /// Changes the quota. It carries permits, not time, as [`Limiter::set_quota`](crate::Limiter::set_quota) does, debts for
+impl<A: Waitable + AnyQuota> Shaper<A> {
+    /// Changes the quota. It carries what [`Limiter::set_quota`](crate::Limiter::set_quota) carries, debts for
     /// large requests included, and reaches those who wait: they keep their order and are timed anew. Whose n exceeds the new
     /// largest n ends at once with [`Refused::ExceedsCapacity`]; at rate 0 the others stay pending; under
     /// [`Quota::UNLIMITED`] all are granted at once, in order.
@@ -144,7 +164,7 @@ impl Shaper {
 }
 
 impl<A: Waitable> Shaper<A> {
-    /// Configures a shaper over a limiter: whom it would have refused waits.
+    /// Configures a shaper over a limiter: whom it would have refused waits. See [any law](Self#any-law).
     ///
     /// The limiter is taken with its quota and all that is left in it. Requests are granted first come, first served, each at the
     /// first instant at which the law admits it. A quota that does not say a burst has the limiter's, the permits per period, here
@@ -154,8 +174,11 @@ impl<A: Waitable> Shaper<A> {
     ///
     /// The shaper reads the clock of its [`timer`](ShaperBuilder::timer), and the limiter's own clock is dropped. Since the two may
     /// count from different origins, permits are carried and not times: what was left in the limiter at this call, by its clock,
-    /// is left when the shaper is built, by its own. So is what remained of a pause. Where nothing was left, no more is owed than
-    /// the whole burst. With a [`ManualClock`](crate::ManualClock), give it to the builder too.
+    /// is left when the shaper is built, by its own. So is what remained of a pause. No more is owed than the whole burst, or limit.
+    /// With a [`ManualClock`](crate::ManualClock), give it to the builder too: on one clock, and built at once, nothing moves at all.
+    ///
+    /// On another clock windows are counted from its origin, and the one in which the shaper is built starts with what still
+    /// counted, estimates rounded up. What a log took longer ago than that clock tells counts from its origin.
     ///
     /// # Examples
     ///
@@ -171,6 +194,25 @@ impl<A: Waitable> Shaper<A> {
     /// assert!(shaper.try_acquire().is_ok());
     /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_millis(100)));
     /// # Ok::<(), tollgate::Refused>(())
+    /// ```
+    ///
+    /// Three in every ten seconds, whoever asks:
+    ///
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+    /// use std::time::Duration;
+    /// use tollgate::{Quota, Shaper, SlidingLog};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let shaper = Shaper::over(SlidingLog::new(Quota::new(3, Duration::from_secs(10))?)?).build();
+    /// let start = tokio::time::Instant::now();
+    /// for _ in 0..7 {
+    ///     let _permit = shaper.acquire().await?;
+    /// }
+    /// assert_eq!(start.elapsed().as_secs(), 20); // three at 0, three at 10 and one at 20 s
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn over<C: Clock>(limiter: Limiter<A, C>) -> ShaperBuilder<A> {
         let (law, clock) = limiter.into_parts();
@@ -209,8 +251,8 @@ impl<A: Waitable> Shaper<A> {
         self.acquire_n(1)
     }
 
-    /// Waits for `n` permits, which leave together when min(n, burst) are there; the rest is paid afterwards. `n` = 0 is
-    /// granted at once and free.
+    /// Waits for `n` permits, which leave together when min(n, burst) are there; the rest is paid afterwards. (Over a law of windows,
+    /// when all are there.) `n` = 0 is granted at once and free.
     ///
     /// # Errors
     ///
@@ -454,7 +496,7 @@ impl<A: Waitable> Shaper<A> {
         Permit::new(self, self.queue.acquire_up_to(n, self.timer.now()))
     }
 
-    /// Gives `n` permits back whose work did not happen, at most to the full burst; who waits moves up.
+    /// Gives `n` permits back whose work did not happen, at most to the full burst or limit; who waits moves up.
     ///
     /// With a burst of 1 that lets the next leave less than T after the last one, so it is right only if the last one did not
     /// leave. [`Permit::give_back`] knows; prefer it where a permit is at hand.
@@ -462,7 +504,7 @@ impl<A: Waitable> Shaper<A> {
         self.queue.refund(n, self.timer.now());
     }
 
-    /// Fills the bucket: the full burst is there, and who waits is granted from it. A pause goes on.
+    /// Forgets what was taken: the full burst or limit is there, and who waits is granted from it. A pause goes on.
     pub fn reset(&self) {
         self.refund(u64::MAX);
     }
@@ -559,6 +601,33 @@ impl<A: Waitable> Shaper<A> {
 
     fn give_back(&self, grant: Grant) {
         self.queue.give_back(grant, self.timer.now());
+    }
+}
+
+impl Shaper<SlidingCounterLaw> {
+    /// Changes the quota, as [`SlidingCounter::set_quota`](crate::SlidingCounter::set_quota) does, and reaches those who wait.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaError::BeyondSlidingCounter`] if the limit is above [`SlidingCounter::MAX_LIMIT`](crate::SlidingCounter::MAX_LIMIT); then nothing has changed.
+    pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
+        SlidingCounterLaw::check(&quota)?;
+        self.queue.set_quota(quota, self.timer.now());
+        Ok(())
+    }
+}
+
+impl Shaper<SlidingLogLaw> {
+    /// Changes the quota, as [`SlidingLog::set_quota`](crate::SlidingLog::set_quota) does, and reaches those who wait.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaError::BeyondSlidingLog`] if the limit is above [`SlidingLog::MAX_LIMIT`](crate::SlidingLog::MAX_LIMIT); then
+    /// nothing has changed.
+    pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
+        SlidingLogLaw::check(&quota)?;
+        self.queue.set_quota(quota, self.timer.now());
+        Ok(())
     }
 }
 

@@ -42,7 +42,8 @@ impl<'a, A: Waitable> Permit<'a, A> {
     ///
     /// That is lawful only while no later permit was granted: after one, another departure would be one too many in that
     /// interval, and the permit counts as used. The same holds if the quota was changed after both this and a later permit
-    /// were granted and given back.
+    /// were granted and given back; and over a law of windows, if the quota was changed or a pause set once the window of the
+    /// permit was over.
     ///
     /// # Examples
     ///

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use tollgate::model::{Answer, Permit, Place, Shaping};
-use tollgate::{Refused, TokenBucket};
+use tollgate::{Gcra, Refused, TokenBucket, Waitable};
 
 use super::order::Drive;
 use super::{Law, Op, Outcome};
@@ -83,8 +83,8 @@ impl Subject for Bucket {
 pub(crate) const CLIENTS: usize = 8;
 
 /// A queue, and what its callers hold.
-pub(crate) struct Line {
-    shaping: Shaping,
+pub(crate) struct Line<A = Gcra> {
+    shaping: Shaping<A>,
     clients: [Client; CLIENTS],
 }
 
@@ -114,10 +114,14 @@ impl Flag {
 
 impl Line {
     pub(crate) fn new(law: Law, catch_up: Duration, places: usize) -> Self {
-        Self {
-            shaping: Shaping::bounded(law.quota(), catch_up, places),
-            clients: std::array::from_fn(|_| Client::default()),
-        }
+        Self::of(Shaping::bounded(law.quota(), catch_up, places))
+    }
+}
+
+impl<A> Line<A> {
+    /// A queue in front of any law.
+    pub(crate) fn of(shaping: Shaping<A>) -> Self {
+        Self { shaping, clients: std::array::from_fn(|_| Client::default()) }
     }
 }
 
@@ -153,7 +157,7 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-impl Subject for Line {
+impl<A: Waitable + Send + Sync + 'static> Subject for Line<A> {
     fn call(&self, op: Op) -> Outcome {
         match op {
             Op::Try { n, now } => match self.shaping.try_acquire(n, now) {

@@ -201,6 +201,11 @@ impl Pace for BucketPace {
         self.at >= (1 << (FIELD_BITS - 1)) - 1
     }
 
+    fn counts_in_full(&self, _: Word) -> bool {
+        // A debt, which is carried as it is.
+        true
+    }
+
     #[inline]
     fn slot(&self, word: Word, n: u64) -> Ticks {
         self.tick(word.field().into(), n)

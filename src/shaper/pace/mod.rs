@@ -2,6 +2,8 @@
 #![expect(private_bounds, private_interfaces, reason = "sealed: the traits are public by name only")]
 
 mod bucket;
+mod log;
+mod windows;
 
 use std::time::Duration;
 
@@ -121,6 +123,10 @@ pub trait Pace: Copy {
 
     /// Whether what is granted now might not fit the word, so that the origin must move first.
     fn must_rebase(&self) -> bool;
+
+    /// Whether the last grant that `word` tells of still counts as what it was, so that it could be taken back after another
+    /// version has begun now.
+    fn counts_in_full(&self, word: Word) -> bool;
 
     /// From when a request of `n` may leave if it is the next one. It does not depend on `now`.
     fn slot(&self, word: Word, n: u64) -> Self::Slot;

@@ -48,7 +48,7 @@ impl<A: Law> Queue<A> {
             }
             let end = end.min(now.saturating_add(self.settings.max_pause));
             let deepest = guarded.deepest;
-            self.restart(guarded, |version| (self.law.paused(version, end, now, deepest), None));
+            self.restart(guarded, now, |version| (self.law.paused(version, end, now, deepest), None));
             self.retime(guarded, now, wakers);
         });
     }
@@ -69,7 +69,7 @@ impl<A: Law> Queue<A> {
     /// Starts a version of `quota` with what was left at `from`, as of `to`. Returns its first word.
     fn carry(&self, guarded: &mut Guarded, quota: Quota, from: Nanos, to: Nanos) -> Word {
         let change = Change { quota, from, to, deepest: guarded.deepest, settings: &self.settings };
-        self.restart(guarded, |version| {
+        self.restart(guarded, from, |version| {
             let (next, largest) = self.law.changed(version, &change);
             (next, Some(largest))
         })
@@ -79,9 +79,14 @@ impl<A: Law> Queue<A> {
     fn restart(
         &self,
         guarded: &mut Guarded,
+        now: Nanos,
         next: impl Fn(&Version<A::Record>) -> (Next<A::Record>, Option<u64>),
     ) -> Word {
+        let (word, pace) = self.look(guarded, now);
         let first = self.change(guarded, next);
+        if !pace.counts_in_full(word) {
+            guarded.carried = None;
+        }
         // Of the word that began it: the one that stands may tell of a later grant.
         guarded.deepest = A::deepest(&self.law.cell().record(first), self.largest(first), first);
         first
