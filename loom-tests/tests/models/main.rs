@@ -14,6 +14,7 @@ mod grant;
 mod laws;
 mod leave;
 mod line;
+mod log_line;
 mod must_fail;
 mod pause;
 mod program;
@@ -25,4 +26,5 @@ mod sliding_log;
 #[path = "../threads/mod.rs"]
 mod threads;
 mod up_to;
+mod window_line;
 mod windows;

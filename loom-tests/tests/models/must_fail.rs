@@ -3,7 +3,8 @@
 use crate::broken::{line, word};
 use crate::program::{Program, model_within};
 use crate::threads::{self, Broken, Flaw};
-use crate::{close, grant, leave, line as models, quota, refund, up_to};
+use crate::window_line::broken as window_line;
+use crate::{close, grant, leave, line as models, quota, refund, up_to, window_line as edge};
 
 fn word(program: Program, flaw: word::Flaw) {
     program.check_as_bucket(move |law| word::Word::new(flaw, law));
@@ -15,6 +16,10 @@ fn line(program: Program, flaw: line::Flaw) {
 
 fn threads(program: fn(Broken), flaw: Flaw) {
     model_within(2, move || program(Broken::new(flaw)));
+}
+
+fn window_line(program: Program, flaw: window_line::Flaw) {
+    program.check_as_window_line(move |law| window_line::WindowLine::new(flaw, law));
 }
 
 #[test]
@@ -43,6 +48,11 @@ fn without_a_flaw_nothing_is_found() {
     threads(threads::two_sleep, Flaw::Nothing);
     threads(threads::one_sleeps_twice, Flaw::Nothing);
     threads(threads::one_gives_up, Flaw::Nothing);
+    window_line(edge::entering(), window_line::Flaw::Nothing);
+    window_line(edge::opening(), window_line::Flaw::Nothing);
+    window_line(edge::granting(), window_line::Flaw::Nothing);
+    window_line(edge::leaving(), window_line::Flaw::Nothing);
+    window_line(edge::leaving_behind_the_edge(), window_line::Flaw::Nothing);
 }
 
 #[test]
@@ -193,4 +203,28 @@ fn a_wake_up_that_goes_to_another_thread() {
 #[should_panic(expected = "made or lost")]
 fn a_permit_that_is_lost_with_the_thread_that_gives_up() {
     threads(threads::one_gives_up, Flaw::GoesUnseen);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_window_that_is_opened_by_a_store() {
+    window_line(edge::opening(), window_line::Flaw::OpensByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_new_window_that_is_nobodys_turn() {
+    window_line(edge::entering(), window_line::Flaw::OvertakesAtTheEdge);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_window_that_was_looked_up_before_the_lock() {
+    window_line(edge::granting(), window_line::Flaw::LooksBeforeTheLock);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_permit_that_comes_back_to_another_window() {
+    window_line(edge::leaving_behind_the_edge(), window_line::Flaw::GivesBackToAnyWindow);
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::reference::order::{End, Seen, drive, explains, still_waiting};
+use crate::reference::order::{Drive, End, Seen, drive, explains, still_waiting};
 use crate::reference::real::{self, Subject};
 use crate::reference::{Law, Op, Outcome, Reference, bucket, line};
+use crate::window_line::{self, reference::WindowLine};
 
 /// Explores the schedules of `f` with at most three preemptions (or `LOOM_MAX_PREEMPTIONS`), and tells how many there were.
 pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
@@ -67,6 +68,11 @@ impl Program {
         self.check_as_line(real::Line::new);
     }
 
+    /// Checks the crate's queue in front of a fixed window.
+    pub(crate) fn check_window_line(self) {
+        self.check_as_window_line(window_line::real);
+    }
+
     /// Checks that the bucket that `make` makes answers as a bucket would, and is left as one would be.
     pub(crate) fn check_as_bucket<S: Subject>(self, make: impl Fn(Law) -> S + Send + Sync + 'static) {
         let bucket = bucket::Bucket::new(self.law);
@@ -94,13 +100,28 @@ impl Program {
     /// Checks that the queue that `make` makes answers as a queue would, and that those who are left in it end when the law
     /// says.
     pub(crate) fn check_as_line<S: Subject>(self, make: impl Fn(Law, Duration, usize) -> S + Send + Sync + 'static) {
-        let start = self.prepared(line::Line::new(self.law, self.catch_up, self.places));
+        let start = line::Line::new(self.law, self.catch_up, self.places);
+        self.check_queue(start, move |program| make(program.law, program.catch_up, program.places));
+    }
+
+    /// The same for the queue in front of a fixed window.
+    pub(crate) fn check_as_window_line<S: Subject>(self, make: impl Fn(Law) -> S + Send + Sync + 'static) {
+        let start = WindowLine::new(self.law);
+        self.check_queue(start, move |program| make(program.law));
+    }
+
+    fn check_queue<R: Reference + Drive + Send + Sync + 'static, S: Subject>(
+        self,
+        start: R,
+        make: impl Fn(&Self) -> S + Send + Sync + 'static,
+    ) {
+        let start = self.prepared(start);
         self.in_turn(move |program| {
-            let subject = Arc::new(make(program.law, program.catch_up, program.places));
+            let subject = Arc::new(make(program));
             let (before, seen) = program.run(&subject);
             let told = still_waiting(before.iter().chain(seen.iter().flatten()));
             let ends: Vec<End> = drive(&mut &*subject, told.clone(), program.end());
-            let fits = |mut line: line::Line| drive(&mut line, told.clone(), program.end()) == ends;
+            let fits = |mut line: R| drive(&mut line, told.clone(), program.end()) == ends;
             assert!(explains(&start, &seen, &fits), "no order explains {:#?} ending in {ends:?}", Calls(&seen));
         });
     }

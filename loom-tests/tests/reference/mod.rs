@@ -242,9 +242,9 @@ pub(crate) enum Outcome {
 /// What a sequential reference answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
-    outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// Whether the numbers in it are promised, or only its kind.
-    exact: bool,
+    pub(crate) exact: bool,
 }
 
 impl Expected {
