@@ -171,7 +171,8 @@ impl Rate {
         if self.is_held(now) && tick == 0 {
             return Some(self.origin.saturating_since(now));
         }
-        if tick <= self.at(now) {
+        // What costs nothing is there at any time.
+        if tick <= self.at(now) || self.interval.ticks == 0 {
             return Some(Duration::ZERO);
         }
         if self.interval.mul == 0 {

@@ -39,7 +39,7 @@ impl sealed::Algorithm for LeakyQueueLaw {
     }
 
     fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
-        pause::look(&self.cell, |rate, free_at| match rate.admit(free_at, now, n) {
+        pause::look(&self.cell, |rate, free_at| match admit(rate, free_at, now, n) {
             None if n > 0 => Err(rate.refusal(free_at, now, n)),
             _ => Ok(()),
         })
@@ -58,7 +58,8 @@ impl sealed::Algorithm for LeakyQueueLaw {
             } else {
                 // At a rate of 0 the one that was served may have started as late as now.
                 let served = rate.interval.mul == 0 && word.field() > 0;
-                let told = if served { since.max(now) } else { told_until(&rate, word.field(), since) };
+                let told = free_from(&rate, word.field());
+                let told = if served { told.max(now) } else { told };
                 let pause = rate.is_held(now).then_some(rate.origin);
                 let (record, field, since) = match pause {
                     Some(end) => hold(next, end, ticks_until(&next, told), told, since),
@@ -84,7 +85,7 @@ impl sealed::Algorithm for LeakyQueueLaw {
             let backlog = Ticks::from(word.field()).saturating_sub(passed).max(0);
             let (record, field, since) = if end > now {
                 let end = end.min(now.saturating_add(max_pause)).max(since);
-                let told = told_until(&rate, word.field(), since);
+                let told = if rate.interval.mul == 0 { since } else { free_from(&rate, word.field()) };
                 hold(rate, end, backlog, told, since)
             } else {
                 (Rate { origin: now.max(since), held: false, ..rate }, gcra::first_field(backlog), since)
@@ -106,7 +107,7 @@ impl LeakyQueueLaw {
         }
         loop {
             let (word, rate) = pause::load(&self.cell);
-            match rate.admit(word.field(), now, n).map(gcra::field) {
+            match admit(&rate, word.field(), now, n).map(gcra::field) {
                 Some(Some(free_at)) => {
                     let next = granted(word, &rate, free_at);
                     // Unlimited costs nothing, and writes nothing.
@@ -132,7 +133,7 @@ impl LeakyQueueLaw {
         let mut told = now;
         self.cell.replace(|Version { word, record, since, .. }| {
             let rate = in_force(word, record);
-            let free_at = rate.admit(word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
+            let free_at = admit(&rate, word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
             told = start(&rate, word.field(), now);
             let (rate, free_at) = rate.rebased(free_at, now);
             let word = word.with_field(gcra::first_field(free_at)).with_behind(false);
@@ -151,18 +152,28 @@ fn idle(quota: &Quota, origin: Nanos) -> Rate {
     let interval = Interval::fit(quota, burst, span);
     // `Interval::fit` has bounded the product.
     let capacity = interval.ticks.saturating_mul(span).saturating_sub(1);
+    if quota.is_unlimited() {
+        // Those who were told before wait on, in nanoseconds.
+        return Rate { interval: Interval { mul: 1, ..interval }, capacity: u64::MAX, origin, held: false };
+    }
     Rate { interval, capacity, origin, held: false }
+}
+
+/// When the server is free after `n` more that come at `now`; `None` if there is no room for them. Where nothing is limited they
+/// take no time.
+#[inline]
+fn admit(rate: &Rate, free_at: u64, now: Nanos, n: u64) -> Option<Ticks> {
+    if rate.interval.ticks == 0 { (!rate.is_held(now)).then_some(free_at.into()) } else { rate.admit(free_at, now, n) }
 }
 
 /// When a request starts that comes at `now`: at once, or when all that was told before is done, rounded up to a nanosecond.
 fn start(rate: &Rate, free_at: u64, now: Nanos) -> Nanos {
-    let free = if rate.interval.mul == 0 { rate.origin } else { rate.instant(free_at.into()) };
-    now.max(free)
+    now.max(free_from(rate, free_at))
 }
 
-/// The instant at which all that was told is done. Where time brings no ticks, that from which the quota counts.
-fn told_until(rate: &Rate, free_at: u64, since: Nanos) -> Nanos {
-    if rate.interval.mul == 0 { since } else { rate.instant(free_at.into()) }
+/// The instant at which all that was told is done. Where time brings no ticks, that from which somebody is served.
+fn free_from(rate: &Rate, free_at: u64) -> Nanos {
+    if rate.interval.mul == 0 { rate.origin } else { rate.instant(free_at.into()) }
 }
 
 /// The ticks of `rate` from its origin until `instant`, rounded up; none where time brings none.

@@ -191,6 +191,43 @@ fn unlimited_starts_all_when_what_was_told_before_is_done() {
 }
 
 #[test]
+fn a_pause_without_a_limit_ends_when_told_and_keeps_the_backlog() {
+    let queue = queue(1, SECOND, 5);
+    assert_eq!(queue.schedule_n_at(3, 0), at(Duration::ZERO));
+    queue.set_quota_at(Quota::UNLIMITED, 0);
+    queue.pause_until_at(2 * SECOND, SECOND); // two seconds of the backlog are left
+    assert_eq!(queue.schedule_at(1_500 * MS), Err(Refused::Paused { asked: 1, retry_after: 500 * MS }));
+    assert_eq!(queue.schedule_n_at(7, 2 * SECOND), at(4 * SECOND));
+    queue.set_quota_at(quota(1, SECOND, 5), 2 * SECOND);
+    assert_eq!(queue.schedule_at(2 * SECOND), at(4 * SECOND));
+    assert_eq!(queue.schedule_at(2 * SECOND), at(5 * SECOND));
+}
+
+#[test]
+fn no_start_is_told_before_the_end_of_a_pause_under_the_quota_before() {
+    for before in [quota(1, SECOND, 5), quota(0, SECOND, 5), Quota::UNLIMITED] {
+        let queue = LeakyQueue::new(before);
+        queue.pause_until_at(20 * SECOND, 10 * SECOND);
+        queue.set_quota_at(quota(2, SECOND, 20), 25 * SECOND);
+        // By a clock that was set back.
+        assert_eq!(queue.schedule_at(15 * SECOND), at(20 * SECOND), "{before:?}");
+    }
+}
+
+#[test]
+fn no_limit_is_none_at_any_time_even_if_those_before_wait_beyond_the_end_of_the_clock() {
+    let queue = queue(1, SECOND, 5);
+    assert_eq!(queue.schedule_n_at(5, u64::MAX - 9_000_000_000), Ok(Nanos::new(u64::MAX - 9_000_000_000)));
+    queue.set_quota_at(Quota::UNLIMITED, u64::MAX - 9_000_000_000);
+    queue.pause_until_at(u64::MAX, u64::MAX - 9_000_000_000);
+    for now in [u64::MAX, 0, u64::MAX - 1] {
+        assert_eq!(queue.schedule_at(now), Ok(Nanos::MAX));
+        let seen = queue.snapshot_at(now);
+        assert_eq!((seen.remaining, seen.retry_after), (u64::MAX, Some(Duration::ZERO)));
+    }
+}
+
+#[test]
 fn a_queue_may_begin_with_a_backlog() {
     let clock = ManualClock::at(MINUTE);
     let queue = LeakyQueue::builder(quota(1, SECOND, 5)).initial(2).clock(clock).build();
