@@ -97,32 +97,11 @@ impl sealed::Policing for Gcra {
     }
 
     fn refund(&self, n: u64, now: Nanos) {
-        loop {
-            let (word, rate) = pause::load(&self.cell);
-            let done = match u64::try_from(rate.refunded(word.field(), now, n)) {
-                Ok(time) if time == word.field() => self.cell.still(word),
-                Ok(time) => self.cell.exchange(word, word.with_field(time)).is_ok(),
-                Err(_) => {
-                    let moved = self.cell.replace(|Version { word, record: rate, since, .. }| {
-                        let rate = in_force(word, rate);
-                        let tat = rate.refunded(word.field(), now, n);
-                        if tat >= 0 {
-                            return Err(NothingToChange);
-                        }
-                        let (rate, tat) = rate.rebased_back(tat);
-                        Ok(Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since })
-                    });
-                    moved.is_ok()
-                }
-            };
-            if done {
-                return;
-            }
-        }
+        self.lower(|rate, tat| rate.refunded(tat, now, n));
     }
 
     fn reset(&self, now: Nanos) {
-        self.refund(u64::MAX, now);
+        self.lower(|rate, tat| rate.filled(tat, now));
     }
 }
 
@@ -179,6 +158,32 @@ impl Gcra {
                 left.start(interval, burst)
             })
         });
+    }
+
+    /// Moves the TAT back, and the origin with it where that comes to lie before it.
+    fn lower(&self, lowered: impl Fn(&Rate, u64) -> Ticks) {
+        loop {
+            let (word, rate) = pause::load(&self.cell);
+            let done = match u64::try_from(lowered(&rate, word.field())) {
+                Ok(time) if time == word.field() => self.cell.still(word),
+                Ok(time) => self.cell.exchange(word, word.with_field(time)).is_ok(),
+                Err(_) => {
+                    let moved = self.cell.replace(|Version { word, record: rate, since, .. }| {
+                        let rate = in_force(word, rate);
+                        let tat = lowered(&rate, word.field());
+                        if tat >= 0 {
+                            return Err(NothingToChange);
+                        }
+                        let (rate, tat) = rate.rebased_back(tat);
+                        Ok(Next { quota: None, record: rate, word: word.with_field(gcra::first_field(tat)), since })
+                    });
+                    moved.is_ok()
+                }
+            };
+            if done {
+                return;
+            }
+        }
     }
 
     /// Starts another version with what is left of this one, unless `start` sees nothing to change.

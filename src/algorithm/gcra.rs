@@ -142,8 +142,13 @@ impl Rate {
 
     /// The TAT after `n` permits were given back: at most full.
     pub(crate) fn refunded(&self, tat: u64, now: Nanos, n: u64) -> Ticks {
+        (Ticks::from(tat) - self.cost(n)).max(self.filled(tat, now))
+    }
+
+    /// The TAT after all permits were given back, however many that are by a clock that was set back.
+    pub(crate) fn filled(&self, tat: u64, now: Nanos) -> Ticks {
         let full = if self.is_held(now) { 0 } else { self.at(now) };
-        (Ticks::from(tat) - self.cost(n)).max(full).min(Ticks::from(tat))
+        full.min(tat.into())
     }
 
     /// The same quota with its ticks counted from before the origin, if `tat` lies before it: a clock that was set back.

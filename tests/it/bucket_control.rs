@@ -123,6 +123,15 @@ fn a_reset_after_the_clock_went_back_fills_the_bucket_too() {
 }
 
 #[test]
+fn a_reset_fills_the_bucket_even_if_a_clock_set_back_owes_more_than_2_to_the_64_permits() {
+    let fast = Quota::per_second(1 << 60).burst(5);
+    let bucket = TokenBucket::new(fast);
+    assert_eq!(bucket.try_acquire_n_at(5, DAY), Ok(()));
+    bucket.reset_at(0);
+    assert_eq!(bucket.available_at(0), 5);
+}
+
+#[test]
 fn what_is_there_is_taken_and_no_more_than_asked_for() {
     let bucket = bucket(1, SECOND, 10);
     let taken = [(0, 0), (4, 4), (0, 0), (7, 6), (1, 0), (u64::MAX, 0)].map(|(n, _)| bucket.acquire_up_to_at(n, 0));

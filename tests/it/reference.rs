@@ -356,13 +356,21 @@ impl Reference {
 
     /// Gives permits back, up to a full bucket at `now`, or at the end of the pause.
     pub(crate) fn refund(&mut self, n: u64, now: u64) {
+        self.give_back(Some(n), now);
+    }
+
+    /// So many, or all.
+    fn give_back(&mut self, n: Option<u64>, now: u64) {
         let paused = self.pause.clone().filter(|end| *end > whole(now));
         match &mut self.state {
             State::Unlimited => {}
-            State::Fixed { left, .. } => *left = min(&*left + whole(n), whole(self.burst)),
+            State::Fixed { left, .. } => {
+                let full = whole(self.burst);
+                *left = n.map_or(full.clone(), |n| min(&*left + whole(n), full));
+            }
             State::Refilled(bucket) => {
                 let full = paused.unwrap_or_else(|| bucket.read(now));
-                let less = max(&bucket.tat - bucket.kept.cost(n), full);
+                let less = n.map_or(full.clone(), |n| max(&bucket.tat - bucket.kept.cost(n), full));
                 bucket.tat = min(less, bucket.tat.clone());
                 // By a clock that was set back it may be full before the origin, but not before the first instant there is.
                 bucket.origin = min(bucket.origin.clone(), max(bucket.tat.floor(), Exact::zero()));
@@ -372,7 +380,7 @@ impl Reference {
     }
 
     pub(crate) fn reset(&mut self, now: u64) {
-        self.refund(u64::MAX, now);
+        self.give_back(None, now);
     }
 
     /// Carries permits, not time, over to the new quota.
