@@ -51,6 +51,11 @@ impl sealed::Algorithm for SlidingLogLaw {
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
+        // Rings only grow. One that will be needed is made before the lock is taken, so that no grant waits for the memory.
+        let size = Log::new(&quota).ring;
+        if size > pause::load(&self.cell).1.ring {
+            self.rings.open(size);
+        }
         self.change(|Version { word, since, .. }, taken| {
             let (record, head, since) = self.with_quota(taken, &quota, now, since);
             Ok(Next { quota: Some(quota), record, word: word.with_field(head), since })
@@ -255,6 +260,23 @@ pub(super) const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
 mod tests {
     use super::sealed::{Algorithm as _, Policing as _};
     use super::*;
+
+    #[test]
+    fn a_larger_ring_is_made_before_the_lock_is_taken() {
+        let quota = |limit| Quota::new(limit, Duration::from_secs(1)).unwrap();
+        let law = SlidingLogLaw::start(quota(1), None, Duration::MAX, || Nanos::ZERO);
+        std::thread::scope(|scope| {
+            let unchanged = law.cell.exchange_locked(|_| {
+                scope.spawn(|| law.set_quota(quota(1_000), Nanos::ZERO));
+                while law.rings.get(Rings::size(1_000)).is_none() {
+                    std::thread::yield_now();
+                }
+                Err(())
+            });
+            assert_eq!(unchanged, Err(()));
+        });
+        assert_eq!(law.quota(), quota(1_000));
+    }
 
     #[test]
     fn positions_that_are_used_up_are_numbered_anew_and_nothing_is_forgotten() {

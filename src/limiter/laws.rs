@@ -181,7 +181,8 @@ pub type SlidingCounter<C = DefaultClock> = Limiter<SlidingCounterLaw, C>;
 ///
 /// A ring of times is allocated once, and anew only for a larger limit: 16 bytes for each permit of the limit, up to the next
 /// power of two, and 1.3 KB. That is 16 MiB for the largest limit, [`MAX_LIMIT`](SlidingLog::MAX_LIMIT), 2^20 permits; above,
-/// [`QuotaError`](crate::QuotaError) says so. For large limits a [`SlidingCounter`] needs one word, and a [`TokenBucket`] with a
+/// [`QuotaError`](crate::QuotaError) says so. Smaller rings of before are kept, so that a limit which rose may take twice as much,
+/// and one which fell gives nothing back. For large limits a [`SlidingCounter`] needs one word, and a [`TokenBucket`] with a
 /// small burst is as exact.
 ///
 /// # Exactness

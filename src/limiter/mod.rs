@@ -364,7 +364,7 @@ impl<A: AnyQuota, C: Clock> Limiter<A, C> {
     /// Entering [`Quota::UNLIMITED`] admits everything at once; leaving it starts with nothing left.
     ///
     /// Decisions under way are by the old quota or by the new one, never by a mixture. Setters wait for each other; nobody
-    /// else waits for them.
+    /// else waits for them, but for grants of a [`SlidingLog`] while its times are copied to a larger ring.
     ///
     /// # Examples
     ///
