@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::{LeakyQueue, ManualClock, Nanos, Quota, Refused};
 
-use crate::{DAY, MINUTE, NANOSECOND, SECOND, YEAR, quota};
+use crate::{DAY, HOUR, MINUTE, NANOSECOND, SECOND, YEAR, quota};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -63,6 +63,51 @@ fn starts_and_refusals_are_those_of_the_law_in_print() {
     }
 }
 
+// bucket4j/bucket4j#51
+#[test]
+fn a_long_idle_time_overflows_nothing_and_saves_nothing_up() {
+    let most = 10_000_000;
+    for idle in [2 * SECOND, HOUR, 12 * HOUR, 30 * DAY, YEAR, 100 * YEAR] {
+        let queue = queue(most, SECOND, most);
+        assert_eq!(queue.schedule_n_at(most, 0), at(Duration::ZERO));
+        assert_eq!(queue.available_at(0), 0);
+        assert_eq!(queue.schedule_at(idle), at(idle));
+        assert_eq!(queue.available_at(idle), most - 1, "after {idle:?}");
+        assert_eq!(queue.schedule_n_at(most - 1, idle), at(idle + Duration::from_nanos(100)));
+        assert!(queue.schedule_at(idle).is_err(), "after {idle:?}");
+    }
+}
+
+// golang/go#56287
+#[test]
+fn a_clock_that_steps_back_and_forth_starts_nobody() {
+    let queue = queue(1, SECOND, 10);
+    assert_eq!(queue.schedule_n_at(10, 1_000 * SECOND), at(1_000 * SECOND));
+    for _ in 0..1_000 {
+        assert!(queue.schedule_at(999 * SECOND).is_err());
+        assert!(queue.schedule_at(1_000 * SECOND).is_err());
+    }
+    assert_eq!(queue.schedule_at(1_001 * SECOND), at(1_010 * SECOND));
+    assert!(queue.schedule_at(1_001 * SECOND).is_err());
+}
+
+// upstash/ratelimit-js PR 161
+#[test]
+fn a_refused_request_takes_no_place() {
+    let queue = queue(5, MINUTE, 5);
+    assert_eq!(queue.schedule_n_at(4, 0), at(Duration::ZERO));
+    assert!(queue.schedule_n_at(3, 0).is_err());
+    assert_eq!(queue.available_at(0), 1);
+    assert_eq!(queue.schedule_at(0), at(48 * SECOND));
+    // Asked for again and again it comes no later. Five fit as soon as the backlog is less than one.
+    for second in 0..=48 {
+        let refused = queue.schedule_n_at(5, second * SECOND).unwrap_err();
+        assert_eq!(refused.retry_after(), Some((48 - second) * SECOND + NANOSECOND));
+    }
+    assert_eq!(queue.schedule_n_at(5, 48 * SECOND + NANOSECOND), at(MINUTE));
+}
+
+// bucket4j/bucket4j#220
 #[test]
 fn more_than_the_capacity_is_refused_at_once_and_nothing_is_free() {
     let queue = queue(2, SECOND, 3);

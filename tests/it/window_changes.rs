@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::{FixedWindow, ManualClock, Nanos, Quota, QuotaError, Refused, SlidingCounter};
 
-use crate::{MINUTE, NANOSECOND, SECOND, YEAR, quota};
+use crate::{DAY, HOUR, MINUTE, NANOSECOND, SECOND, YEAR, quota};
 
 fn fixed(limit: u64, length: Duration) -> FixedWindow {
     FixedWindow::new(quota(limit, length, 0))
@@ -250,6 +250,22 @@ fn always_less_than_twice_the_limit_passes_in_a_span_of_a_sliding_counter() {
         passed += u64::from(counter.try_acquire_at(Duration::from_millis(time)).is_ok());
     }
     assert_eq!(passed, 199);
+}
+
+#[test]
+fn ten_million_per_day_are_weighed_exactly() {
+    let (limit, before) = (10_000_000, 9_999_999);
+    let counter = sliding(limit, DAY);
+    assert_eq!(counter.try_acquire_n_at(before, DAY - NANOSECOND), Ok(()));
+    for elapsed in [0, 1, 8_640_000, 8_640_001, 12 * HOUR.as_nanos(), DAY.as_nanos() - 1] {
+        let weighed = (u128::from(before) * (DAY.as_nanos() - elapsed)).div_ceil(DAY.as_nanos());
+        let now = DAY + Duration::from_nanos(elapsed.try_into().unwrap());
+        assert_eq!(u128::from(counter.available_at(now)), u128::from(limit) - weighed, "{elapsed} ns after the edge");
+    }
+    assert_eq!(counter.try_acquire_at(DAY), Ok(()));
+    // One of those before is out of the day after a day / 9,999,999.
+    assert_eq!(counter.try_acquire_at(DAY), too_soon(1, 0, Duration::from_nanos(8_640_001)));
+    assert_eq!(counter.try_acquire_at(DAY + Duration::from_nanos(8_640_001)), Ok(()));
 }
 
 #[test]
