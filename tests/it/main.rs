@@ -21,6 +21,8 @@ mod laws_seeds;
 mod leaky_queue;
 mod over_bucket;
 mod over_log;
+#[cfg(feature = "tokio")]
+mod over_paused;
 mod over_random;
 mod over_windows;
 mod reference;
