@@ -19,6 +19,7 @@ mod differential;
 mod laws;
 mod laws_seeds;
 mod leaky_queue;
+mod limiter_types;
 mod over_bucket;
 mod over_log;
 #[cfg(feature = "tokio")]

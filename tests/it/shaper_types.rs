@@ -4,21 +4,31 @@ use std::marker::{PhantomData, PhantomPinned};
 use std::mem::size_of;
 use std::sync::Arc;
 
-use tollgate::{Acquire, AcquireOwned, OwnedPermit, Permit, Quota, Shaper, ShaperBuilder};
-
-const _: () = {
-    const fn send_sync<T: Send + Sync>() {}
-    const fn lives_on<T: 'static>() {}
-    send_sync::<Shaper>();
-    send_sync::<ShaperBuilder>();
-    send_sync::<Permit<'_>>();
-    send_sync::<OwnedPermit>();
-    send_sync::<Acquire<'_>>();
-    send_sync::<AcquireOwned>();
-    lives_on::<AcquireOwned>();
-    lives_on::<OwnedPermit>();
-    lives_on::<Permit<'static>>();
+use tollgate::{
+    Acquire, AcquireOwned, FixedWindowLaw, Gcra, OwnedPermit, Permit, Quota, Shaper, ShaperBuilder, SlidingCounterLaw,
+    SlidingLogLaw,
 };
+
+const fn send_sync<T: Send + Sync>() {}
+const fn lives_on<T: 'static>() {}
+
+macro_rules! waits_go_to_any_thread {
+    ($($law:ty),*) => {
+        const _: () = {$(
+            send_sync::<Shaper<$law>>();
+            send_sync::<ShaperBuilder<$law>>();
+            send_sync::<Permit<'_, $law>>();
+            send_sync::<OwnedPermit<$law>>();
+            send_sync::<Acquire<'_, $law>>();
+            send_sync::<AcquireOwned<$law>>();
+            lives_on::<AcquireOwned<$law>>();
+            lives_on::<OwnedPermit<$law>>();
+            lives_on::<Permit<'static, $law>>();
+        )*};
+    };
+}
+
+waits_go_to_any_thread!(Gcra, FixedWindowLaw, SlidingCounterLaw, SlidingLogLaw);
 
 /// Tells whether a type is `Unpin`.
 struct Probe<T>(PhantomData<T>);
