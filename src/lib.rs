@@ -66,8 +66,8 @@
 //!
 //! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
 //!   shaper on a manual clock ([`Timer::Manual`]) needs no runtime; moving the clock wakes the waits that are due.
-//! - Under tokio's paused clock a [`Shaper`] follows by itself, unless it has [`Timer::Precise`]. A [`TokenBucket`] on the default clock does not; give it a
-//!   `TokioClock`.
+//! - Under tokio's paused clock a [`Shaper`] follows by itself, unless it has [`Timer::Precise`]. A [`TokenBucket`] on the
+//!   default clock does not; give it a `TokioClock`.
 //! - Or give the time yourself, with the `..._at` methods.
 //!
 //! # Guarantees

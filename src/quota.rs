@@ -167,7 +167,7 @@ impl Quota {
     }
 }
 
-/// Why a [`Quota`] could not be made. Says what was wrong and what would be right.
+/// Why a [`Quota`] could not be made, or is not one that a law takes. Says what was wrong and what would be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuotaError {

@@ -45,9 +45,9 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 ///
 /// # This one or a Shaper
 ///
-/// Prefer a [`Shaper`](crate::Shaper): it does the waiting too. A caller that gives up leaves no hole, they leave in order, and a change
-/// of the quota reaches those who wait. A start that this queue told stands, whether somebody uses it or not. It is for those
-/// who have a queue or a timer of their own, or only compute, as a simulation does.
+/// Prefer a [`Shaper`](crate::Shaper): it does the waiting too. A caller that gives up leaves no hole, they leave in order,
+/// and a change of the quota reaches those who wait. A start that this queue told stands, whether somebody uses it or not. It
+/// is for those who have a queue or a timer of their own, or only compute, as a simulation does.
 ///
 /// # What it has not
 ///

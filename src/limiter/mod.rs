@@ -20,9 +20,10 @@ use crate::time::Nanos;
 
 /// Answers at once whether a request may pass (policing). Share it as `Arc<Limiter>` between threads and tasks.
 ///
-/// The law is the type's: [`TokenBucket`], [`FixedWindow`], [`SlidingCounter`], [`SlidingLog`] and [`LeakyQueue`] are limiters, and say
-/// what they hold to and what they cost. A `LeakyQueue` is asked when, and not whether; the others are asked in the same way. A law that has a largest limit has constructors and a `set_quota` that may give an error; the others take every
-/// quota.
+/// The law is the type's: [`TokenBucket`], [`FixedWindow`], [`SlidingCounter`], [`SlidingLog`] and [`LeakyQueue`] are
+/// limiters, and say what they hold to and what they cost. A `LeakyQueue` is asked when, and not whether; the others are
+/// asked in the same way. A law that has a largest limit has constructors and a `set_quota` that may give an error; the
+/// others take every quota.
 ///
 /// All methods take `&self`, none waits. Every method that reads the clock has a twin that takes the time and is
 /// deterministic: `..._at(.., now)`, where `now` is [`Nanos`], a `u64` of nanoseconds or a [`Duration`]
@@ -35,13 +36,14 @@ use crate::time::Nanos;
 /// - A clock that stands still or goes back admits nothing extra and loses nothing.
 /// - No lost race makes a `try` say no: a call that loses an exchange to another tries again.
 /// - Decisions are lock-free: a thread that is stopped anywhere blocks no decision of another. The exceptions: grants of a
-///   [`SlidingLog`] take a short lock, and the call that carries a word past the end of its field takes that of `set_quota`. (For a bucket at the earliest after a second
-///   for the finest rates, after nine years for rates whose interval is whole nanoseconds; for windows the types say when.)
+///   [`SlidingLog`] take a short lock, and the call that carries a word past the end of its field takes that of `set_quota`.
+///   (For a bucket at the earliest after a second for the finest rates, after nine years for rates whose interval is whole
+///   nanoseconds; for windows the types say when.)
 ///
 /// # Cost
 ///
-/// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated but by a [`SlidingLog`]. A `TokenBucket` takes 384
-/// bytes where a cache line is padded to 128, a window law 512. No thread runs, and no timer.
+/// A yes is one compare-and-swap on one cache line; a no writes nothing. Nothing is allocated but by a [`SlidingLog`]. A
+/// `TokenBucket` takes 384 bytes where a cache line is padded to 128, a window law 512. No thread runs, and no timer.
 ///
 /// # Memory ordering
 ///
@@ -153,11 +155,13 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     /// assert_eq!(bytes.acquire_up_to_at(50, 0), 14);
     /// assert_eq!(bytes.acquire_up_to_at(50, 0), 0);
     /// ```
+    #[must_use = "it says how many were taken"]
     pub fn acquire_up_to(&self, n: u64) -> u64 {
         self.acquire_up_to_at(n, self.clock.now())
     }
 
     /// [`acquire_up_to`](Self::acquire_up_to) at a given time.
+    #[must_use = "it says how many were taken"]
     pub fn acquire_up_to_at(&self, n: u64, now: impl Into<Nanos>) -> u64 {
         self.algorithm.acquire_up_to(n, now.into())
     }

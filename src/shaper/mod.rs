@@ -65,8 +65,8 @@ use queue::{Grant, Queue};
 ///
 /// The schedule is anchored: a permit that a timer delivers late (tokio's timer: up to a millisecond and a half, more on a
 /// busy machine) does not move it, so the rate that is delivered is the rate that was configured, with one caller or with
-/// thousands. The price is that permits bunch within one tick of the timer; [`Timer::Precise`] has a finer one. How much lateness may be made up for is bounded
-/// by [`catch_up`](ShaperBuilder::catch_up).
+/// thousands. The price is that permits bunch within one tick of the timer; [`Timer::Precise`] has a finer one. How much
+/// lateness may be made up for is bounded by [`catch_up`](ShaperBuilder::catch_up).
 ///
 /// Random jitter is not needed and not offered: those who wait leave one by one, in the order in which they came.
 ///
@@ -90,8 +90,9 @@ use queue::{Grant, Queue};
 /// - Over a [`TokenBucket`](crate::TokenBucket) it is the law above, with the bucket's burst.
 /// - Over a [`FixedWindow`](crate::FixedWindow), a [`SlidingCounter`](crate::SlidingCounter) or a
 ///   [`SlidingLog`](crate::SlidingLog) n permits leave together at the first instant at which the law admits all of them. They
-///   leave in bunches, as those laws have it: a pace is the bucket's. A permit that a timer delivers late counts from when it is
-///   delivered, and `catch_up` makes up for nothing.
+///   leave in bunches, as those laws have it: a pace is the bucket's. A bunch is granted in order, while a runtime may run the
+///   tasks of one instant in another. A permit that a timer delivers late counts from when it is delivered, and `catch_up` makes
+///   up for nothing.
 /// - A [`LeakyQueue`](crate::LeakyQueue) tells its callers when to start, so there is nothing to wait for.
 ///
 /// A place is told exactly for single permits over a bucket, a fixed window and a log. Over a sliding counter, and where a large
@@ -112,10 +113,10 @@ use queue::{Grant, Queue};
 ///
 /// # Cost
 ///
-/// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing; over a `SlidingLog` it takes
-/// that law's short lock. Waiting takes a short lock,
-/// two polls of the task (see above for other laws), and a place in a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in
-/// line may be due. Changes of the quota and pauses look at everybody in line.
+/// With a permit free and nobody waiting, a request is one compare-and-swap and allocates nothing; over a `SlidingLog` it
+/// takes that law's short lock. Waiting takes a short lock, two polls of the task (see above for other laws), and a place in
+/// a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in line may be due. Changes of the quota
+/// and pauses look at everybody in line.
 ///
 /// On a 64-bit machine a place takes 144 bytes, and 48 more for the alarm with the timer thread or on a manual clock. Both come
 /// from memory that doubles when it is full and is used again, so that nothing is allocated while no more wait than ever
@@ -224,8 +225,9 @@ impl<A: Waitable> Shaper<A> {
     ///
     /// # Errors
     ///
-    /// The future ends with [`Refused`]: at once if the queue is full, the shaper closed or the request too large (any is with a
-    /// burst of 0), later if it is closed meanwhile or a change of the quota makes the request too large. At rate 0 it stays pending until the quota changes.
+    /// The future ends with [`Refused`]: at once if the queue is full, the shaper closed or the request too large (any is
+    /// with a burst of 0), later if it is closed meanwhile or a change of the quota makes the request too large. At rate 0 it
+    /// stays pending until the quota changes.
     ///
     /// # Cancel safety
     ///
@@ -570,8 +572,9 @@ impl<A: Waitable> Shaper<A> {
         self.queue.waiting(self.timer.now())
     }
 
-    /// How long a request of `n` that enters the line now would wait: exact if nobody gives up or changes anything. `None` if
-    /// it would never be granted: too large, rate 0 with too little left, or closed.
+    /// How long a request of `n` that enters the line now would wait. Exact if nobody gives up or changes anything; over other
+    /// laws than a bucket's it may be shorter than the wait [where a place is told too early](Self#any-law). `None` if it would
+    /// never be granted: too large, rate 0 with too little left, or closed.
     #[must_use]
     pub fn estimated_wait(&self, n: u64) -> Option<Duration> {
         self.queue.estimated_wait(n, self.timer.now())
@@ -609,7 +612,8 @@ impl Shaper<SlidingCounterLaw> {
     ///
     /// # Errors
     ///
-    /// [`QuotaError::BeyondSlidingCounter`] if the limit is above [`SlidingCounter::MAX_LIMIT`](crate::SlidingCounter::MAX_LIMIT); then nothing has changed.
+    /// [`QuotaError::BeyondSlidingCounter`] if the limit is above
+    /// [`SlidingCounter::MAX_LIMIT`](crate::SlidingCounter::MAX_LIMIT); then nothing has changed.
     pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
         SlidingCounterLaw::check(&quota)?;
         self.queue.set_quota(quota, self.timer.now());

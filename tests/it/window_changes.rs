@@ -127,7 +127,7 @@ fn the_same_quota_again_changes_nothing() {
         counter.refund_at(taken, now);
         counter.set_quota_at(quota(10, 10 * SECOND, 7), now).unwrap();
         assert_eq!(counter.snapshot_at(now), before);
-        counter.acquire_up_to_at(n, now);
+        assert_eq!(counter.acquire_up_to_at(n, now), taken);
     }
 }
 
