@@ -31,6 +31,10 @@ pub(crate) enum Flaw {
     AlwaysTakesBack,
     /// Who moves up is not woken.
     NoWakeUp,
+    /// A pause is set over a grant that was not seen.
+    PauseByStore,
+    /// The end of a pause does not reach those who wait.
+    ResumesWithoutAWakeUp,
     /// The end does not reach those who wait.
     ClosesWithoutDraining,
     /// The end is not seen by who takes no lock.
@@ -51,6 +55,8 @@ pub(crate) struct Line {
 #[derive(Default)]
 struct Guarded {
     closed: bool,
+    /// The end of a pause.
+    held: u64,
     waiting: Vec<usize>,
     /// Granted and not collected, with the arrival time after it.
     granted: Vec<(usize, u64)>,
@@ -219,6 +225,30 @@ impl Line {
         });
     }
 
+    /// What was left of an interval when a pause begins is left when it ends, and so it is at `end`.
+    fn pause(&self, end: u64, now: u64) {
+        self.locked(now, |guarded| {
+            if end <= now && guarded.held <= now {
+                return;
+            }
+            let from = if now < guarded.held { guarded.held } else { now };
+            loop {
+                let seen = self.word.load(SeqCst);
+                let next = (end.max(now) + (seen >> 1).saturating_sub(from)) << 1 | seen & WAITING;
+                if self.flaw == Flaw::PauseByStore {
+                    self.word.store(next, SeqCst);
+                } else if !self.exchange(seen, next) {
+                    continue;
+                }
+                break;
+            }
+            guarded.held = end;
+            if self.flaw != Flaw::ResumesWithoutAWakeUp {
+                guarded.waiting.iter().for_each(|who| self.woken[*who].store(true, SeqCst));
+            }
+        });
+    }
+
     fn close(&self, now: u64) {
         self.locked(now, |guarded| {
             guarded.closed = true;
@@ -243,6 +273,7 @@ impl Subject for Line {
             Op::Leave { who, now } => self.leave(who, now),
             Op::UpTo { n: 1, now } => return Outcome::Took(self.up_to(now)),
             Op::Reset { now } => self.reset(now),
+            Op::Pause { end, now } => self.pause(end, now),
             Op::Close { now } => self.close(now),
             Op::Estimate { n: 1, now } => {
                 return Outcome::Wait(self.locked(now, |guarded| (!guarded.closed).then(|| self.wait(guarded, now))));

@@ -1,4 +1,4 @@
-//! A token bucket of which the arrival time is one atomic, and the quota two more.
+//! A token bucket of which the arrival time and the end of a pause are one atomic, and the quota two more.
 
 use super::checked::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::reference::bucket::Bucket;
@@ -22,13 +22,18 @@ pub(crate) enum Flaw {
     TakesWhatItSaw,
     /// A reset is refunds of one permit each.
     ResetsOneByOne,
+    /// A pause is a load and a store.
+    PauseByStore,
     /// The quota is read beside the word, which does not say under which one it was written.
     QuotaWithoutVersion,
 }
 
+/// What the word holds above the end of a pause.
+const TAT: u64 = 1 << 16;
+
 pub(crate) struct Word {
     flaw: Flaw,
-    tat: AtomicU64,
+    word: AtomicU64,
     interval: AtomicU64,
     burst: AtomicU64,
 }
@@ -36,7 +41,7 @@ pub(crate) struct Word {
 impl Word {
     pub(crate) fn new(flaw: Flaw, law: Law) -> Self {
         let (interval, burst) = (AtomicU64::new(law.interval), AtomicU64::new(law.burst));
-        Self { flaw, tat: AtomicU64::new(0), interval, burst }
+        Self { flaw, word: AtomicU64::new(0), interval, burst }
     }
 
     /// The quota, read without looking again.
@@ -49,21 +54,29 @@ impl Word {
         }
     }
 
+    fn bucket(&self, word: u64) -> Bucket {
+        Bucket::at(self.law(), word / TAT).held_until(word % TAT)
+    }
+
+    fn word(bucket: &Bucket) -> u64 {
+        bucket.tat() * TAT + bucket.end_of_pause()
+    }
+
     fn replace(&self, by_store: bool, seen: u64, next: u64) -> bool {
         if by_store {
-            self.tat.store(next, SeqCst);
+            self.word.store(next, SeqCst);
             return true;
         }
-        seen == next || self.tat.compare_exchange(seen, next, SeqCst, SeqCst).is_ok()
+        seen == next || self.word.compare_exchange(seen, next, SeqCst, SeqCst).is_ok()
     }
 
     /// Makes a call on the reference as it stands, and puts what that leaves in place.
     fn exchange(&self, op: Op, by_store: bool) -> Outcome {
         loop {
-            let seen = self.tat.load(SeqCst);
-            let mut bucket = Bucket::at(self.law(), seen);
+            let seen = self.word.load(SeqCst);
+            let mut bucket = self.bucket(seen);
             let outcome = bucket.call(op).outcome();
-            if self.replace(by_store, seen, bucket.tat()) {
+            if self.replace(by_store, seen, Self::word(&bucket)) {
                 return outcome;
             }
         }
@@ -74,18 +87,18 @@ impl Subject for Word {
     fn call(&self, op: Op) -> Outcome {
         match op {
             Op::Try { n, .. } if self.flaw == Flaw::ChargesBeforeItAsks => {
-                let cost = n * self.interval.load(SeqCst);
-                let before = self.tat.fetch_add(cost, SeqCst);
-                let outcome = Bucket::at(self.law(), before).call(op).outcome();
+                let cost = n * self.interval.load(SeqCst) * TAT;
+                let before = self.word.fetch_add(cost, SeqCst);
+                let outcome = self.bucket(before).call(op).outcome();
                 if outcome != Outcome::Granted {
-                    self.tat.fetch_sub(cost, SeqCst);
+                    self.word.fetch_sub(cost, SeqCst);
                 }
                 outcome
             }
             Op::UpTo { n, now } if self.flaw == Flaw::TakesWhatItSaw => {
-                let seen = Bucket::at(self.law(), self.tat.load(SeqCst)).call(Op::UpTo { n, now }).outcome();
+                let seen = self.bucket(self.word.load(SeqCst)).call(Op::UpTo { n, now }).outcome();
                 if let Outcome::Took(n) = seen {
-                    self.tat.fetch_add(n * self.interval.load(SeqCst), SeqCst);
+                    self.word.fetch_add(n * self.interval.load(SeqCst) * TAT, SeqCst);
                 }
                 seen
             }
@@ -98,16 +111,16 @@ impl Subject for Word {
             Op::UpTo { .. } | Op::Reset { .. } => self.exchange(op, false),
             Op::Try { .. } => self.exchange(op, self.flaw == Flaw::LoadAndStore),
             Op::Refund { .. } => self.exchange(op, self.flaw == Flaw::RefundByStore),
+            Op::Pause { .. } => self.exchange(op, self.flaw == Flaw::PauseByStore),
             Op::SetQuota { law, .. } => {
-                let seen = self.tat.load(SeqCst);
-                let mut bucket = Bucket::at(self.law(), seen);
+                let mut bucket = self.bucket(self.word.load(SeqCst));
                 bucket.call(op);
                 self.interval.store(law.interval, SeqCst);
                 self.burst.store(law.burst, SeqCst);
-                self.tat.store(bucket.tat(), SeqCst);
+                self.word.store(Self::word(&bucket), SeqCst);
                 Outcome::Done
             }
-            op => Bucket::at(self.law(), self.tat.load(SeqCst)).call(op).outcome(),
+            op => self.bucket(self.word.load(SeqCst)).call(op).outcome(),
         }
     }
 }

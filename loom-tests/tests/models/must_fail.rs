@@ -4,7 +4,7 @@ use crate::broken::{line, word};
 use crate::program::{Program, model_within};
 use crate::threads::{self, Broken, Flaw};
 use crate::window_line::broken as window_line;
-use crate::{close, grant, leave, line as models, quota, refund, up_to, window_line as edge};
+use crate::{close, grant, leave, line as models, pause, quota, refund, up_to, window_line as edge};
 
 fn word(program: Program, flaw: word::Flaw) {
     program.check_as_bucket(move |law| word::Word::new(flaw, law));
@@ -29,6 +29,7 @@ fn without_a_flaw_nothing_is_found() {
     word(refund::beside_grants(), word::Flaw::Nothing);
     word(refund::a_look_at_a_reset(), word::Flaw::Nothing);
     word(up_to::four_of_three(), word::Flaw::Nothing);
+    word(pause::beside_a_grant(), word::Flaw::Nothing);
     line(models::grant_before_the_bit(), line::Flaw::Nothing);
     line(models::due_head(), line::Flaw::Nothing);
     line(models::last_grant(), line::Flaw::Nothing);
@@ -38,6 +39,8 @@ fn without_a_flaw_nothing_is_found() {
     line(leave::before_another(), line::Flaw::Nothing);
     line(refund::a_reset_beside_a_line(), line::Flaw::Nothing);
     line(up_to::due_head(), line::Flaw::Nothing);
+    line(pause::beside_one_who_passes(), line::Flaw::Nothing);
+    line(pause::end_beside_those_who_enter(), line::Flaw::Nothing);
     line(close::newcomers(), line::Flaw::Nothing);
     line(close::passes(), line::Flaw::Nothing);
     threads(threads::the_time_comes, Flaw::Nothing);
@@ -93,6 +96,12 @@ fn what_was_there_is_taken_whatever_happened_since() {
 
 #[test]
 #[should_panic(expected = "no order explains")]
+fn a_pause_of_a_bucket_that_is_a_load_and_a_store() {
+    word(pause::beside_a_grant(), word::Flaw::PauseByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
 fn a_quota_read_without_its_version() {
     word(quota::grants_and_a_change(), word::Flaw::QuotaWithoutVersion);
 }
@@ -143,6 +152,18 @@ fn a_grant_that_is_given_back_after_a_later_one() {
 #[should_panic(expected = "no order explains")]
 fn who_moves_up_is_not_woken() {
     line(leave::head(), line::Flaw::NoWakeUp);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_pause_of_a_line_that_is_a_load_and_a_store() {
+    line(pause::beside_one_who_passes(), line::Flaw::PauseByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn the_end_of_a_pause_that_wakes_nobody() {
+    line(pause::end_beside_those_who_enter(), line::Flaw::ResumesWithoutAWakeUp);
 }
 
 #[test]

@@ -24,6 +24,16 @@ impl Bucket {
         instant(self.standing.tat)
     }
 
+    /// The same bucket in a pause until `end`; in none if that is 0.
+    pub(crate) fn held_until(mut self, end: u64) -> Self {
+        self.standing.pause = (end > 0).then_some(end);
+        self
+    }
+
+    pub(crate) fn end_of_pause(&self) -> u64 {
+        self.standing.pause.unwrap_or(0)
+    }
+
     fn decide(&self, n: u64, now: u64) -> Result<i128, Refused> {
         let (standing, cost) = (&self.standing, self.law.cost(n));
         if n == 0 {
