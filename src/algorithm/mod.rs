@@ -29,10 +29,13 @@ use crate::time::Nanos;
 /// A law that a [`Limiter`](crate::Limiter) can keep. Sealed: the crate's own laws implement it, and nothing else can.
 pub trait Algorithm: sealed::Algorithm {}
 
-/// A law that says yes or no (policing). Every one but that of [`LeakyQueue`](crate::LeakyQueue), which says when.
+/// A law that says yes or no (policing): that of [`TokenBucket`](crate::TokenBucket), [`FixedWindow`](crate::FixedWindow),
+/// [`SlidingCounter`](crate::SlidingCounter) and [`SlidingLog`](crate::SlidingLog). A [`LeakyQueue`](crate::LeakyQueue) says when.
 pub trait Policing: Algorithm + sealed::Policing {}
 
-/// A law that takes every quota. The others have a largest limit, and a constructor that says so.
+/// A law that takes every quota: that of [`TokenBucket`](crate::TokenBucket), [`FixedWindow`](crate::FixedWindow) and
+/// [`LeakyQueue`](crate::LeakyQueue). The others have a largest limit, and a constructor and a `set_quota` that return a `Result`
+/// to say so.
 pub trait AnyQuota: Algorithm {}
 
 pub(crate) mod sealed {

@@ -326,6 +326,12 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
         self.algorithm.quota()
     }
 
+    /// The time on the limiter's clock, for [`pause_until`](Self::pause_until).
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
     /// The limiter's clock.
     #[must_use]
     pub fn clock(&self) -> &C {
@@ -391,8 +397,9 @@ impl<A: AnyQuota, C: Clock> Limiter<A, C> {
     }
 }
 
-impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
+impl<A: Algorithm, C: fmt::Debug> fmt::Debug for Limiter<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter").field("algorithm", &self.algorithm).field("clock", &self.clock).finish()
+        let quota = self.algorithm.quota();
+        f.debug_struct("Limiter").field("quota", &quota).field("clock", &self.clock).finish_non_exhaustive()
     }
 }

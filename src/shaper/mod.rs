@@ -179,7 +179,9 @@ impl<A: Waitable> Shaper<A> {
     /// With a [`ManualClock`](crate::ManualClock), give it to the builder too: on one clock, and built at once, nothing moves at all.
     ///
     /// On another clock windows are counted from its origin, and the one in which the shaper is built starts with what still
-    /// counted, estimates rounded up. What a log took longer ago than that clock tells counts from its origin.
+    /// counted, estimates rounded up. What a log took longer ago than that clock tells counts from its origin. So windows can't
+    /// be aligned with a wall clock here, nor with those of somebody else: of theirs, one may see twice the limit of a fixed
+    /// window. A log holds wherever a window begins.
     ///
     /// # Examples
     ///
@@ -221,7 +223,8 @@ impl<A: Waitable> Shaper<A> {
         ShaperBuilder::over(law, now)
     }
 
-    /// Waits for one permit.
+    /// Waits for one permit. In a task that is spawned, use a clone of the `Arc` in an `async move` block, or
+    /// [`acquire_owned`](Self::acquire_owned).
     ///
     /// # Errors
     ///
@@ -258,7 +261,8 @@ impl<A: Waitable> Shaper<A> {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). `n` above [`max_n`](ShaperBuilder::max_n) is [`Refused::ExceedsCapacity`], at once.
+    /// As [`acquire`](Self::acquire). `n` above [`max_n`](ShaperBuilder::max_n) is [`Refused::ExceedsCapacity`], at once:
+    /// without it that is the larger of the burst and the permits per period, so 1 for `Quota::every(interval)`.
     ///
     /// # Cancel safety
     ///
@@ -363,8 +367,11 @@ impl<A: Waitable> Shaper<A> {
     /// they came, and no runtime is needed.
     ///
     /// While it waits the thread sleeps. It wakes by the same clock as tasks: in the context of a tokio runtime that is the
-    /// runtime's, which may be paused. Prefer `tokio::task::spawn_blocking` there: a thread of the runtime that waits here runs
-    /// no tasks meanwhile, as with any blocking call.
+    /// runtime's. Prefer `tokio::task::spawn_blocking` there: a thread of the runtime that waits here runs no tasks meanwhile,
+    /// as with any blocking call.
+    ///
+    /// A clock that stands still has to be moved by somebody else: a [`ManualClock`](crate::ManualClock) by another thread, a
+    /// paused tokio clock with `tokio::time::advance`, since tokio does not move it by itself while a thread is blocked.
     ///
     /// # Errors
     ///

@@ -44,8 +44,7 @@ fn a_limiter_of_any_law_can_be_shown_however_large() {
         format!("{:?}", LeakyQueue::new(quota)),
     ];
     for shown in shown {
-        assert!(shown.starts_with("Limiter { algorithm: ") && shown.ends_with("clock: DefaultClock }"), "{shown}");
-        // A ring of a million times is left out.
-        assert!(shown.len() < 1_000, "{} characters", shown.len());
+        // Its words and a ring of a million times are left out.
+        assert_eq!(shown, format!("Limiter {{ quota: {quota:?}, clock: DefaultClock, .. }}"));
     }
 }

@@ -13,7 +13,7 @@ use crate::quota::Quota;
 use crate::time::Nanos;
 use crate::word::Word;
 
-/// A law that can be waited for: see [`Shaper::over`](crate::Shaper::over). Sealed: the crate's own laws implement it, and
+/// A law that can be waited for: those that are [`Policing`](crate::Policing). See [`Shaper::over`](crate::Shaper::over). Sealed: the crate's own laws implement it, and
 /// nothing else can.
 pub trait Waitable: Policing + Law {}
 
