@@ -4,7 +4,7 @@
 # the loom models, then shuttle's schedules. `.cargo/mutants.toml` names the mutants that differ from the code in nothing that
 # counts, with the reason.
 #
-#   scripts/mutants.sh              every subject, which takes an hour or two
+#   scripts/mutants.sh              every subject, which takes hours
 #   scripts/mutants.sh FILE...      these subjects
 #
 # Needs cargo-mutants 27 and cargo-nextest. Works on a copy, so the sources stay as they are even if it is interrupted. Ends with 1
