@@ -190,7 +190,7 @@ impl Rate {
     /// The first nanosecond that lies in tick `tick` or later; `None` if it is beyond 127 bits, or time brings no ticks. What lies
     /// that far in the past is 0.
     #[inline]
-    fn nanos_at(&self, tick: Ticks) -> Option<Ticks> {
+    pub(crate) fn nanos_at(&self, tick: Ticks) -> Option<Ticks> {
         let shift = u32::from(self.interval.shift);
         // A tick is below 2^124 in size here, see the bounds; only a shift can leave the range.
         if shift > 0 && tick.unsigned_abs().leading_zeros() <= shift + 2 {

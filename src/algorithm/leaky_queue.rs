@@ -56,18 +56,18 @@ impl sealed::Algorithm for LeakyQueueLaw {
                 // Nothing moves, not by a rounding either.
                 (Rate { capacity: next.capacity, ..rate }, word.field(), since)
             } else {
-                // At a rate of 0 the one that was served may have started as late as now.
                 let served = rate.interval.mul == 0 && word.field() > 0;
                 let told = free_from(&rate, word.field());
-                let told = if served { told.max(now) } else { told };
+                let waits = backlog_ns(&rate, word.field());
                 let pause = rate.is_held(now).then_some(rate.origin);
+                // A rate of 0 serves nobody after those who were told a start. The one whom it served takes a T of what follows.
+                let never = quota.permits() == 0 && if pause.is_some() { waits > 0 } else { told > now };
+                let taken = if served || never { next.interval.ticks } else { 0 };
                 let (record, field, since) = match pause {
-                    Some(end) => hold(next, end, ticks_until(&next, told), told, since),
-                    None => (Rate { origin: told, ..next }, 0, told),
+                    Some(end) => hold(next, end, ticks_of(&next, waits).saturating_add(taken.into()), told, since),
+                    None => (Rate { origin: told, ..next }, taken, told),
                 };
-                // A rate of 0 serves nobody after those who were told a start.
-                let never = quota.permits() == 0 && told > pause.unwrap_or(now);
-                (record, if served || never { field.max(next.interval.ticks) } else { field }, since)
+                (record, field.max(taken), since)
             };
             Ok(Next { quota: Some(quota), record, word: word.with_field(field), since })
         });
@@ -79,18 +79,24 @@ impl sealed::Algorithm for LeakyQueueLaw {
             if end <= now && !held {
                 return Err(NothingToChange);
             }
+            let told = free_from(&rate, word.field());
+            let served = if rate.interval.mul == 0 { word.field().min(rate.interval.ticks) } else { 0 };
             // By a clock that was set back no start may come before those that were told.
-            let timeless = held || rate.interval.mul == 0;
-            let (since, passed) = if timeless { (since, 0) } else { (now, rate.at(now)) };
-            let backlog = Ticks::from(word.field()).saturating_sub(passed).max(0);
+            let (since, backlog) = if held {
+                (since, word.field().into())
+            } else if rate.interval.mul == 0 {
+                let since = if served > 0 { now } else { now.max(rate.origin) };
+                (since, Ticks::from(served).saturating_add(told.get().saturating_sub(since.get()).into()))
+            } else {
+                (now, Ticks::from(word.field()).saturating_sub(rate.at(now)).max(0))
+            };
             let (record, field, since) = if end > now {
                 let end = end.min(now.saturating_add(max_pause)).max(since);
-                let told = if rate.interval.mul == 0 { since } else { free_from(&rate, word.field()) };
                 hold(rate, end, backlog, told, since)
             } else {
                 (Rate { origin: now.max(since), held: false, ..rate }, gcra::first_field(backlog), since)
             };
-            Ok(Next { quota: None, record, word: word.with_field(field), since })
+            Ok(Next { quota: None, record, word: word.with_field(field.max(served)), since })
         });
     }
 
@@ -135,7 +141,11 @@ impl LeakyQueueLaw {
             let rate = in_force(word, record);
             let free_at = admit(&rate, word.field(), now, n).ok_or_else(|| rate.refusal(word.field(), now, n))?;
             told = start(&rate, word.field(), now);
-            let (rate, free_at) = rate.rebased(free_at, now);
+            let (rate, free_at) = if rate.interval.mul == 0 {
+                (Rate { origin: told, held: false, ..rate }, rate.cost(n))
+            } else {
+                rate.rebased(free_at, now)
+            };
             let word = word.with_field(gcra::first_field(free_at)).with_behind(false);
             Ok(Next { quota: None, record: rate, word, since })
         })?;
@@ -160,10 +170,18 @@ fn idle(quota: &Quota, origin: Nanos) -> Rate {
 }
 
 /// When the server is free after `n` more that come at `now`; `None` if there is no room for them. Where nothing is limited they
-/// take no time.
+/// take no time. At a rate of 0 it is never free again, and what is kept beyond T is how long after the origin the one starts.
 #[inline]
 fn admit(rate: &Rate, free_at: u64, now: Nanos, n: u64) -> Option<Ticks> {
-    if rate.interval.ticks == 0 { (!rate.is_held(now)).then_some(free_at.into()) } else { rate.admit(free_at, now, n) }
+    if rate.interval.ticks == 0 {
+        return (!rate.is_held(now)).then_some(free_at.into());
+    }
+    let next = rate.admit(free_at, now, n)?;
+    Some(if rate.interval.mul == 0 {
+        next.saturating_add(now.get().saturating_sub(rate.origin.get()).into())
+    } else {
+        next
+    })
 }
 
 /// When a request starts that comes at `now`: at once, or when all that was told before is done, rounded up to a nanosecond.
@@ -171,24 +189,39 @@ fn start(rate: &Rate, free_at: u64, now: Nanos) -> Nanos {
     now.max(free_from(rate, free_at))
 }
 
-/// The instant at which all that was told is done. Where time brings no ticks, that from which somebody is served.
+/// The instant at which all that was told is done. At a rate of 0, that from which one is served, or at which he starts.
 fn free_from(rate: &Rate, free_at: u64) -> Nanos {
-    if rate.interval.mul == 0 { rate.origin } else { rate.instant(free_at.into()) }
+    if rate.interval.mul == 0 {
+        rate.origin.saturating_add(Duration::from_nanos(free_at.saturating_sub(rate.interval.ticks)))
+    } else {
+        rate.instant(free_at.into())
+    }
 }
 
-/// The ticks of `rate` from its origin until `instant`, rounded up; none where time brings none.
-fn ticks_until(rate: &Rate, instant: Nanos) -> Ticks {
+/// How long after the origin that is, in nanoseconds, rounded up: also beyond the end of the clock, for a pause that lasts until
+/// then may be shortened.
+fn backlog_ns(rate: &Rate, free_at: u64) -> Ticks {
     if rate.interval.mul == 0 {
-        return 0;
+        return free_at.saturating_sub(rate.interval.ticks).into();
     }
-    let floor = rate.at(instant).max(0);
-    floor.saturating_add(Ticks::from(rate.instant(floor) < instant))
+    let origin = Ticks::from(rate.origin.get());
+    rate.nanos_at(free_at.into()).unwrap_or(Ticks::MAX).saturating_sub(origin)
+}
+
+/// So many nanoseconds in ticks of `rate`, rounded up; where time brings none they are what is kept.
+fn ticks_of(rate: &Rate, nanos: Ticks) -> Ticks {
+    if rate.interval.mul == 0 {
+        return nanos;
+    }
+    let (parts, shift) = (nanos.saturating_mul(rate.interval.mul.into()), u32::from(rate.interval.shift));
+    let whole = parts.checked_shr(shift).unwrap_or(0);
+    whole.saturating_add(Ticks::from(whole.checked_shl(shift).is_some_and(|whole| whole < parts)))
 }
 
 /// `rate` in a pause until `end` with `backlog` left then, of starts told `until` then. Where that does not fit a word, the pause
 /// lasts until all of them are done.
 fn hold(rate: Rate, end: Nanos, backlog: Ticks, until: Nanos, since: Nanos) -> (Rate, u64, Nanos) {
-    match gcra::field(backlog).filter(|_| rate.interval.mul > 0 || until <= end) {
+    match gcra::field(backlog) {
         Some(field) => (Rate { origin: end, held: true, ..rate }, field, since),
         None => (Rate { origin: end.max(until), held: true, ..rate }, 0, since.max(until)),
     }

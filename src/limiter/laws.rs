@@ -57,8 +57,8 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 /// # Changes
 ///
 /// - `set_quota` keeps `free_at`, since starts that were told stand. What comes after is a T of the new quota apart, and the
-///   backlog is counted in the new T. A rate of 0 serves one more at most; under [`Quota::UNLIMITED`](crate::Quota::UNLIMITED) all
-///   start when what was told before is done.
+///   backlog is counted in the new T. A rate of 0 serves one more at most, and a T of the quota after it follows; under
+///   [`Quota::UNLIMITED`](crate::Quota::UNLIMITED) all start when what was told before is done.
 /// - A pause tells nobody a start before its end, and keeps the backlog: `free_at` moves by as much. It does not move what
 ///   was told before.
 ///

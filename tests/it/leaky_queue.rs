@@ -198,6 +198,19 @@ fn a_backlog_that_is_longer_than_the_new_field_is_kept() {
 }
 
 #[test]
+fn a_quota_that_changes_in_a_pause_without_end_keeps_the_backlog() {
+    for (between, start) in [(quota(4, SECOND, 9), 2), (quota(0, SECOND, 9), 2), (Quota::UNLIMITED, 2)] {
+        let queue = queue(2, SECOND, 5);
+        assert_eq!(queue.schedule_n_at(4, 0), at(Duration::ZERO));
+        queue.pause_until_at(Nanos::MAX, 0);
+        queue.set_quota_at(between, SECOND);
+        queue.set_quota_at(quota(2, SECOND, 5), SECOND);
+        queue.resume_at(SECOND);
+        assert!(queue.schedule_n_at(0, SECOND).unwrap() >= Nanos::from_secs(1 + start), "{between:?}");
+    }
+}
+
+#[test]
 fn a_quota_may_change_during_a_pause() {
     let queue = queue(2, SECOND, 5);
     assert_eq!(queue.schedule_n_at(3, SECOND), at(SECOND));
@@ -215,12 +228,34 @@ fn a_rate_of_nothing_serves_one_and_no_other() {
     assert_eq!(queue.schedule_at(SECOND), at(SECOND));
     assert_eq!(queue.schedule_at(YEAR), Err(Refused::Never { asked: 1, remaining: 0 }));
     queue.set_quota_at(quota(1, SECOND, 5), MINUTE);
-    assert_eq!(queue.schedule_at(MINUTE), at(MINUTE + SECOND));
+    assert_eq!(queue.schedule_at(MINUTE), at(MINUTE));
     // Who was told a start is served; nobody is after him.
     queue.set_quota_at(quota(0, SECOND, 5), MINUTE);
     assert_eq!(queue.schedule_at(DAY), Err(Refused::Never { asked: 1, remaining: 0 }));
     queue.set_quota_at(quota(1, SECOND, 5), MINUTE);
     assert!(queue.schedule_at(MINUTE).unwrap() >= Nanos::from(MINUTE + 2 * SECOND));
+}
+
+#[test]
+fn after_the_one_of_a_rate_of_nothing_comes_an_interval_of_the_next_quota() {
+    for (start, changed) in [(MINUTE, MINUTE), (MINUTE, SECOND), (100 * YEAR, SECOND), (100 * YEAR, 100 * YEAR)] {
+        let queue = queue(0, SECOND, 5);
+        assert_eq!(queue.schedule_at(start), at(start));
+        queue.set_quota_at(quota(1, SECOND, 5), changed);
+        assert_eq!(queue.schedule_n_at(0, 0), at(start + SECOND), "served at {start:?}, changed at {changed:?}");
+    }
+    // In a pause, which begins before the start that was told by a clock that was set back.
+    for resumed in [false, true] {
+        let queue = queue(0, SECOND, 5);
+        assert_eq!(queue.schedule_at(MINUTE), at(MINUTE));
+        queue.pause_until_at(40 * SECOND, 30 * SECOND);
+        queue.set_quota_at(quota(1, SECOND, 1_000), 35 * SECOND);
+        if resumed {
+            queue.resume_at(30 * SECOND);
+        }
+        let start = if resumed { MINUTE + SECOND } else { MINUTE + 11 * SECOND };
+        assert_eq!(queue.schedule_at(40 * SECOND), at(start));
+    }
 }
 
 #[test]

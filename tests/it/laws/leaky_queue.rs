@@ -3,7 +3,7 @@
 //!
 //! Only quotas whose T is a fraction that a word can keep are compared, without those of rate 0 and without a limit.
 
-use std::cmp::max;
+use std::cmp::{max, min};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -182,13 +182,16 @@ impl Queue for Reference {
         if self.flaw == Flaw::ChangeMovesStarts {
             self.free_at = whole(now) + self.busy(&whole(now)) / before * self.interval();
         }
-        // A start that was told is a whole nanosecond, and none beyond the end of time.
-        self.free_at = self.free_at.ceil().min(whole(u64::MAX));
+        // A start that was told is a whole nanosecond, and none beyond the end of time, unless a pause until then is shortened.
+        self.free_at = self.free_at.ceil();
         self.pause = self.pause_end(now);
-        if let Some(end) = self.pause {
-            if self.busy(&whole(end)) * whole(self.ticks()) >= whole(1 << 59) {
+        let fits = self.pause.is_some_and(|end| self.busy(&whole(end)) * whole(self.ticks()) < whole(1 << 59));
+        if !fits {
+            self.free_at = min(self.free_at.clone(), whole(u64::MAX));
+            if self.pause.is_some() {
                 // As for a pause that begins so.
                 self.since = max(self.since.clone(), self.free_at.clone());
+                self.free_at = max(whole(self.pause.unwrap_or(0)), self.free_at.clone());
                 self.pause = self.free_at.to_integer().to_u64();
             }
         }
