@@ -1,4 +1,4 @@
-//! Waiting on each law with tokio's timer, on a paused clock: nobody is early, and nobody later than the grain of the timer.
+//! Waiting on each law with tokio's timer, on a paused clock: nobody is early, and nobody later than the timer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +36,9 @@ async fn leave<A: Waitable + Send + Sync + 'static>(limiter: Limiter<A, TokioClo
     for (index, (&(who, n, after), &due)) in left.iter().zip(due).enumerate() {
         let due = Duration::from_nanos(due);
         assert_eq!((who, n), (index, weights[index]), "in order: {left:?}");
-        assert!(due <= after && after <= due + MILLISECOND, "{who} after {after:?}, due after {due:?}");
+        // tokio's timer counts whole milliseconds from the runtime's start. The edge lies at a fraction of one, and a paused clock
+        // jumps by whole ones from where it stands: so it may pass the instant by the rest of one, and by that fraction.
+        assert!(due <= after && after < due + 2 * MILLISECOND, "{who} after {after:?}, due after {due:?}");
     }
     // Of these weights none is told a place that is too early more than once.
     assert!(costs.polls() <= 3 * weights.len(), "{} polls", costs.polls());
