@@ -12,6 +12,7 @@ mod broken;
 mod close;
 mod grant;
 mod laws;
+mod leaky_queue;
 mod leave;
 mod line;
 mod log_line;

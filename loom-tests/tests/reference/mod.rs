@@ -224,7 +224,7 @@ pub(crate) enum Outcome {
     Done,
     Granted,
     Refused(Refused),
-    /// In line, to ask again at that instant or when woken.
+    /// In line, to ask again at that instant or when woken; of a queue that tells when, to start at that instant.
     Waits(u64),
     Seen {
         limit: u64,
