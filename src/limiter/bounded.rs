@@ -95,6 +95,18 @@ impl<C: Clock> SlidingLog<C> {
     /// # Errors
     ///
     /// As [`new`](SlidingLog::new); then nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, SlidingLog};
+    ///
+    /// let logins = SlidingLog::new(Quota::per_minute(5))?;
+    /// logins.set_quota(Quota::per_minute(10))?;
+    /// assert_eq!(logins.available(), 10);
+    /// assert!(logins.set_quota(Quota::per_minute(SlidingLog::MAX_LIMIT + 1)).is_err());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
     pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
         self.set_quota_at(quota, self.clock.now())
     }

@@ -46,6 +46,18 @@ impl<A: Algorithm, C: Clock> LimiterBuilder<A, C> {
 
     /// Sets the longest pause that [`pause_for`](Limiter::pause_for) and its relatives may set, counted from the call; a longer
     /// one counts as this. Without it there is no bound, so a server that answers with a `Retry-After` of 31 years is believed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, TokenBucket};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let bucket = TokenBucket::builder(Quota::per_second(1)).max_pause(minute).clock(ManualClock::new()).build();
+    /// bucket.pause_for(Duration::from_secs(1_000_000_000));
+    /// assert_eq!(bucket.try_acquire().unwrap_err().retry_after(), Some(minute));
+    /// ```
     pub fn max_pause(self, longest: Duration) -> Self {
         Self { max_pause: longest, ..self }
     }

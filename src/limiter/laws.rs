@@ -14,6 +14,17 @@ use crate::clock::DefaultClock;
 ///
 /// The law holds exactly, with T as it is kept, for any interleaving of threads and any times that they give: for grants in
 /// the order in which they took effect, `n_i*T + ... + n_j*T <= burst*T + (now_j - now_i)`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, TokenBucket};
+///
+/// let bucket = TokenBucket::new(Quota::per_second(10).burst(2));
+/// let admitted = [0, 0, 0, 100, 100].map(|ms| bucket.try_acquire_at(Duration::from_millis(ms)).is_ok());
+/// assert_eq!(admitted, [true, true, false, true, false]);
+/// ```
 pub type TokenBucket<C = DefaultClock> = Limiter<Gcra, C>;
 
 /// The leaky bucket as a meter: it leaks at the rate, each permit adds one, and what would overflow the burst is refused.

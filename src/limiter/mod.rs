@@ -191,6 +191,18 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     }
 
     /// Forgets all that was taken: the whole burst or limit is there. A pause goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{FixedWindow, Quota};
+    ///
+    /// let window = FixedWindow::new(Quota::per_hour(10));
+    /// window.try_acquire_n_at(10, 0)?;
+    /// window.reset_at(0);
+    /// assert_eq!(window.available_at(0), 10);
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
     pub fn reset(&self) {
         self.reset_at(self.clock.now());
     }
@@ -310,6 +322,20 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     }
 
     /// Ends a pause: what was left when it began is left now. Without a pause it changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Quota, TokenBucket};
+    ///
+    /// let bucket = TokenBucket::new(Quota::per_hour(10));
+    /// let second = Duration::from_secs(1);
+    /// bucket.pause_until_at(60 * second, 0);
+    /// assert_eq!(bucket.available_at(second), 0);
+    /// bucket.resume_at(2 * second);
+    /// assert_eq!(bucket.available_at(2 * second), 10);
+    /// ```
     pub fn resume(&self) {
         self.resume_at(self.clock.now());
     }

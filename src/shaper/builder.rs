@@ -77,6 +77,19 @@ impl<A: Waitable> ShaperBuilder<A> {
 
     /// Sets how many callers may wait; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0: nobody
     /// waits. Without it there is no bound.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Refused, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(10)).queue(0).clock(ManualClock::new()).build();
+    /// let _permit = shaper.acquire_blocking()?;
+    /// let estimated_wait = Some(Duration::from_millis(100));
+    /// assert_eq!(shaper.acquire_blocking().unwrap_err(), Refused::QueueFull { waiting: 0, estimated_wait });
+    /// # Ok::<(), Refused>(())
+    /// ```
     pub fn queue(mut self, callers: usize) -> Self {
         self.settings.places = callers;
         self

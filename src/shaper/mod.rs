@@ -501,6 +501,16 @@ impl<A: Waitable> Shaper<A> {
 
     /// Takes the permits that are there now, `n` at most, without waiting; the [`Permit`] says how many, perhaps 0. While others
     /// wait, in a pause, and after [`close`](Self::close), none is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(1).burst(5)).clock(ManualClock::new()).build();
+    /// assert_eq!(shaper.acquire_up_to(3).permits(), 3);
+    /// assert_eq!(shaper.acquire_up_to(3).permits(), 2);
+    /// ```
     pub fn acquire_up_to(&self, n: u64) -> Permit<'_, A> {
         Permit::new(self, self.queue.acquire_up_to(n, self.timer.now()))
     }
@@ -509,6 +519,18 @@ impl<A: Waitable> Shaper<A> {
     ///
     /// With a burst of 1 that lets the next leave less than T after the last one, so it is right only if the last one did not
     /// leave. [`Permit::give_back`] knows; prefer it where a permit is at hand.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(1).burst(5)).clock(ManualClock::new()).build();
+    /// let _permit = shaper.try_acquire_n(5)?;
+    /// shaper.refund(2); // two of five were not needed
+    /// assert!(shaper.try_acquire_n(2).is_ok());
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
     pub fn refund(&self, n: u64) {
         self.queue.refund(n, self.timer.now());
     }
@@ -556,6 +578,20 @@ impl<A: Waitable> Shaper<A> {
     }
 
     /// Ends a pause: what was left when it began is left now, and who waits is timed anew. Without a pause it changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(10)).clock(ManualClock::new()).build();
+    /// let later = shaper.now().saturating_add(Duration::from_secs(60));
+    /// shaper.pause_until(later);
+    /// assert_eq!(shaper.estimated_wait(1), Some(Duration::from_secs(60)));
+    /// shaper.resume();
+    /// assert!(shaper.try_acquire().is_ok());
+    /// ```
     pub fn resume(&self) {
         let now = self.timer.now();
         self.queue.pause_until(now, now);
@@ -582,6 +618,19 @@ impl<A: Waitable> Shaper<A> {
     /// How long a request of `n` that enters the line now would wait. Exact if nobody gives up or changes anything; over other
     /// laws than a bucket's it may be shorter than the wait [where a place is told too early](Self#any-law). `None` if it would
     /// never be granted: too large, rate 0 with too little left, or closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{ManualClock, Quota, Shaper};
+    ///
+    /// let shaper = Shaper::builder(Quota::per_second(10)).clock(ManualClock::new()).build();
+    /// let _permit = shaper.try_acquire()?;
+    /// assert_eq!((shaper.waiting(), shaper.estimated_wait(1)), (0, Some(Duration::from_millis(100))));
+    /// assert_eq!(shaper.estimated_wait(1_000), None); // too large
+    /// # Ok::<(), tollgate::Refused>(())
+    /// ```
     #[must_use]
     pub fn estimated_wait(&self, n: u64) -> Option<Duration> {
         self.queue.estimated_wait(n, self.timer.now())
