@@ -112,7 +112,7 @@ fn at_rate_zero_the_burst_passes_and_nothing_after_it() {
     assert_eq!(bucket.try_acquire_at(HOUR + SECOND), Ok(()));
 }
 
-// golang/go#47221
+// golang/go#16854
 #[test]
 fn unlimited_admits_any_number() {
     let bucket = TokenBucket::new(Quota::UNLIMITED);
