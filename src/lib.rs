@@ -28,10 +28,11 @@
 //! | the same, thought of as a bucket that leaks and must not overflow | [`LeakyBucket`], another name for it |
 //! | at most so many in each window of the clock, easy to explain; twice as many across a seam | [`FixedWindow`] |
 //! | at most so many in every span, to the nanosecond: logins, costly calls, limits up to a million | [`SlidingLog`] |
-//! | about so many in any span, however large the limit | [`SlidingCounter`] |
+//! | about so many in any span, for limits up to 2^28 | [`SlidingCounter`] |
 //! | the times at which calls should start, for a queue or a timer of your own | [`LeakyQueue`] |
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
-//! | the same under another law: a provider that counts by the minute, say | [`Shaper::over`] a limiter |
+//! | the same for a provider that counts by the minute, wherever its minute begins | [`Shaper::over`] a [`SlidingLog`] |
+//! | the same under another law | [`Shaper::over`] a limiter |
 //! | a budget for each key: user, address, route | a limiter for each in a map of your own |
 //!
 //! Mistakes that are often made, and what is better:
@@ -45,8 +46,37 @@
 //!
 //! The example `compare` replays requests through all of them, and draws what becomes of each.
 //!
-//! One limiter is one budget. There is no type for keys: a map such as `Mutex<HashMap<Key, Arc<TokenBucket>>>` holds them, and
-//! it is yours to bound it. A bucket whose [`Snapshot::reset_after`] is zero is full, as a new one would be.
+//! One limiter is one budget. There is no type for keys: a map holds them, and it is yours to bound it. A bucket whose
+//! [`Snapshot::reset_after`] is zero is full, as a new one would be, and may go. Ask under the map's lock, else one that has gone
+//! and its successor are two budgets:
+//!
+//! ```
+//! use std::collections::HashMap;
+//! use std::sync::Mutex;
+//! use std::time::Duration;
+//! use tollgate::{Quota, Refused, TokenBucket};
+//!
+//! #[derive(Default)]
+//! struct Users(Mutex<HashMap<String, TokenBucket>>);
+//!
+//! impl Users {
+//!     fn ask(&self, user: &str) -> Result<(), Refused> {
+//!         let mut users = self.0.lock().unwrap();
+//!         let new = || TokenBucket::new(Quota::per_second(5).burst(5));
+//!         users.entry(user.to_owned()).or_insert_with(new).try_acquire()
+//!     }
+//!
+//!     /// To be called now and then.
+//!     fn clean_up(&self) {
+//!         self.0.lock().unwrap().retain(|_, bucket| bucket.snapshot().reset_after != Some(Duration::ZERO));
+//!     }
+//! }
+//! # let users = Users::default();
+//! # users.ask("ann").unwrap();
+//! # users.0.lock().unwrap().insert("bob".to_owned(), TokenBucket::new(Quota::per_day(1)));
+//! # users.clean_up();
+//! # assert!(!users.0.lock().unwrap().contains_key("bob"));
+//! ```
 //!
 //! And which clock? A limiter reads [`DefaultClock`] unless it is given another: [`CoarseClock`] where reading the time is most
 //! of the cost, [`StdClock`] where a quota must hold to the second over days, `TokioClock` to follow tokio's paused clock,
@@ -62,12 +92,64 @@
 //! A limiter counts departures: a permit is spent when it is granted. Dropping it gives nothing back, holding it delays nobody.
 //! It bounds the rate and not how many calls are under way; for that there are semaphores.
 //!
+//! # Errors
+//!
+//! There are two, and both are small `Copy` values: [`QuotaError`] from setting up (a zero period, a limit that the law does not
+//! take), and [`Refused`] from asking. `Box<dyn Error>` takes both.
+//!
+//! # In a field, and behind a generic
+//!
+//! The law is a type; to choose it at run time, make an enum.
+//!
+//! ```
+//! use std::error::Error;
+//! use std::sync::LazyLock;
+//! use tollgate::{Clock, Limiter, Policing, Quota, QuotaError, Refused};
+//! use tollgate::{Shaper, SlidingLog, SlidingLogLaw, TokenBucket, Waitable};
+//!
+//! struct Client {
+//!     logins: SlidingLog,
+//!     provider: Shaper<SlidingLogLaw>,
+//! }
+//!
+//! impl Client {
+//!     fn new() -> Result<Self, QuotaError> {
+//!         let provider = Shaper::over(SlidingLog::new(Quota::per_minute(600))?).build();
+//!         Ok(Self { logins: SlidingLog::new(Quota::per_minute(5))?, provider })
+//!     }
+//! }
+//!
+//! fn call<A: Policing, C: Clock>(limiter: &Limiter<A, C>) -> Result<(), Refused> {
+//!     limiter.try_acquire()
+//! }
+//!
+//! fn send<A: Waitable>(shaper: &Shaper<A>) -> Result<(), Refused> {
+//!     let _permit = shaper.acquire_blocking()?; // or, in an `async fn`, `acquire().await`
+//!     Ok(())
+//! }
+//!
+//! static LOG: LazyLock<TokenBucket> = LazyLock::new(|| TokenBucket::new(Quota::per_second(1).burst(5)));
+//!
+//! fn main() -> Result<(), Box<dyn Error>> {
+//!     let client = Client::new()?;
+//!     call(&client.logins)?;
+//!     send(&client.provider)?;
+//!     if LOG.try_acquire().is_ok() {
+//!         eprintln!("sent");
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Testing your own code
 //!
 //! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
 //!   shaper on a manual clock ([`Timer::Manual`]) needs no runtime; moving the clock wakes the waits that are due.
-//! - Under tokio's paused clock a [`Shaper`] follows by itself, unless it has [`Timer::Precise`]. A [`TokenBucket`] on the
-//!   default clock does not; give it a `TokioClock`.
+//! - Under tokio's paused clock (its feature `test-util`) tasks that wait for a [`Shaper`] follow by themselves, unless it has
+//!   [`Timer::Precise`]. A [`TokenBucket`] on the default clock does not; give it a `TokioClock`.
+//! - While a *thread* waits (`acquire_blocking`) nothing moves tokio's paused clock by itself, in `spawn_blocking` neither:
+//!   somebody has to call `tokio::time::advance`. A thread outside the runtime reads the real clock. To test threads, give the
+//!   shaper a [`ManualClock`] and move it from another thread.
 //! - Or give the time yourself, with the `..._at` methods.
 //!
 //! # Guarantees

@@ -34,7 +34,7 @@ const DAY: u64 = 24 * HOUR;
 /// use std::time::Duration;
 /// use tollgate::Quota;
 ///
-/// let login = Quota::per_minute(5);
+/// let mails = Quota::per_minute(5).burst(1);
 /// let api = Quota::per_second(100).burst(20);
 /// let backup = Quota::every(Duration::from_secs(3600))?;
 /// let bytes = Quota::new(2_500_000, Duration::from_secs(30 * 24 * 3600))?;
@@ -185,7 +185,7 @@ pub enum QuotaError {
         most: u64,
     },
     /// The limit is too large for a [`SlidingLog`](crate::SlidingLog), which keeps the time of every permit. A
-    /// [`SlidingCounter`](crate::SlidingCounter) takes larger ones.
+    /// [`SlidingCounter`](crate::SlidingCounter) takes 2^28, and a [`TokenBucket`](crate::TokenBucket) every limit.
     BeyondSlidingLog {
         /// The permits per window that were asked for.
         asked: u64,
@@ -207,7 +207,8 @@ impl fmt::Display for QuotaError {
             ),
             Self::BeyondSlidingLog { asked, most } => write!(
                 f,
-                "{asked} permits per window: a sliding log takes at most {most} (for larger limits use SlidingCounter)"
+                "{asked} permits per window: a sliding log takes at most {most} (for larger limits use SlidingCounter up to 2^28, \
+                 else TokenBucket)"
             ),
         }
     }

@@ -5,7 +5,7 @@ use crate::time::Nanos;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The clock of tokio's timers, [`tokio::time::Instant`]; the one that a [`Shaper`](crate::Shaper) waits by.
+/// The clock of tokio's timers, `tokio::time::Instant`; the one that a [`Shaper`](crate::Shaper) waits by.
 ///
 /// Inside a runtime whose clock is paused it stands still, and follows `tokio::time::advance` and the automatic advance.
 /// Everywhere else, outside a runtime included, it is the operating system's monotonic clock.

@@ -7,9 +7,27 @@ use crate::clock::DefaultClock;
 /// The token bucket, kept by GCRA: in every span of length W at most `burst + rate * W` permits pass.
 ///
 /// GCRA, the generic cell rate algorithm, keeps one number: the time at which the bucket will be full again. It starts full,
-/// refills continuously and never holds more than its burst. See [`Limiter`] for what can be asked of it.
+/// refills continuously and never holds more than its burst.
 ///
-/// Mind the burst: with `Quota::per_minute(5)` five pass at once and five more come back within the minute, ten in the first
+/// Methods: see [`Limiter`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Quota, TokenBucket};
+///
+/// let api = TokenBucket::new(Quota::per_second(100).burst(2));
+/// assert!(api.try_acquire_at(0).is_ok());
+/// assert!(api.try_acquire_at(0).is_ok());
+/// let refused = api.try_acquire_at(0).unwrap_err();
+/// assert_eq!(refused.retry_after(), Some(Duration::from_millis(10)));
+/// assert!(api.try_acquire_at(Duration::from_millis(10)).is_ok());
+/// ```
+///
+/// # Mind the burst
+///
+/// With `Quota::per_minute(5)` five pass at once and five more come back within the minute, ten in the first
 /// sixty seconds. `Quota::per_minute(4).burst(1)` lets at most five pass in any minute.
 ///
 /// The law holds exactly, with T as it is kept, for any interleaving of threads and any times that they give: for grants in
@@ -41,7 +59,7 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 ///
 /// # Examples
 ///
-/// Two per second, and room for five that wait:
+/// Two per second, and a backlog of at most five, the one that starts now included:
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,7 +69,22 @@ pub type LeakyBucket<C = DefaultClock> = TokenBucket<C>;
 /// let told: Vec<_> = (0..6).map(|_| queue.schedule_at(Duration::from_secs(20)).ok()).collect();
 /// let start = |ms| Some(Nanos::from_millis(ms));
 /// assert_eq!(told, [start(20_000), start(20_500), start(21_000), start(21_500), start(22_000), None]);
+/// let refused = queue.schedule_at(Duration::from_secs(20)).unwrap_err();
+/// assert_eq!(refused.retry_after(), Some(Duration::from_nanos(1)));
 /// assert_eq!(queue.schedule_at(Duration::from_millis(20_500)).ok(), start(22_500));
+/// ```
+///
+/// The wait that a refusal tells ends a nanosecond after the place is free: a backlog of the whole capacity is one too many.
+///
+/// How long to wait for a start that was told:
+///
+/// ```
+/// use tollgate::{Clock, LeakyQueue, Quota};
+///
+/// let queue = LeakyQueue::new(Quota::per_second(1_000).burst(5));
+/// let start = queue.schedule()?;
+/// std::thread::sleep(start.saturating_since(queue.clock().now()));
+/// # Ok::<(), tollgate::Refused>(())
 /// ```
 ///
 /// # This one or a Shaper
@@ -83,7 +116,31 @@ pub type LeakyQueue<C = DefaultClock> = Limiter<LeakyQueueLaw, C>;
 ///
 /// The limit is the quota's permits and W its period; a burst has no meaning here and is not looked at. One count that starts
 /// anew with every window is the simplest law, and easy to explain to those who are limited: "1,000 per hour, and the next
-/// hour starts at ...". Windows begin at whole multiples of W since the clock's origin, the same for all limiters on a clock.
+/// window starts in ...". Windows begin at whole multiples of W since the clock's origin, the same for all limiters on a clock.
+///
+/// Methods: see [`Limiter`].
+///
+/// # Hours of the wall clock
+///
+/// The origin of the [`DefaultClock`] has nothing to do with the time of day. For windows that begin with the hour, in UTC, give it
+/// a clock of your own:
+///
+/// ```
+/// use std::time::SystemTime;
+/// use tollgate::{Clock, FixedWindow, Nanos, Quota};
+///
+/// struct Unix;
+///
+/// impl Clock for Unix {
+///     fn now(&self) -> Nanos {
+///         SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().into()
+///     }
+/// }
+///
+/// let limiter = FixedWindow::with_clock(Quota::per_hour(1_000), Unix);
+/// limiter.try_acquire()?;
+/// # Ok::<(), tollgate::Refused>(())
+/// ```
 ///
 /// # When not to use it
 ///
@@ -120,9 +177,12 @@ pub type FixedWindow<C = DefaultClock> = Limiter<FixedWindowLaw, C>;
 /// The sliding counter: the count of this window, plus the share of the window before that the last W still reaches.
 ///
 /// A request of n, a time e after its window began, is admitted if `previous*(W-e) + (current+n)*W <= limit*W`, compared in exact
-/// integers. It smooths the seam of the [`FixedWindow`] for the price of a second count, however large the limit; CDNs
+/// integers. It smooths the seam of the [`FixedWindow`] for the price of a second count, for limits up to 2^28; CDNs
 /// count like this ("How we built rate limiting capable of scaling to millions of domains", Cloudflare, 2017). The limit is the
 /// quota's permits and W its period; a burst has no meaning here and is not looked at.
+///
+/// Methods: see [`Limiter`]. [`Snapshot::reset_after`](crate::Snapshot::reset_after) may be up to two windows: until
+/// neither of the two counts.
 ///
 /// # Examples
 ///
@@ -169,6 +229,8 @@ pub type SlidingCounter<C = DefaultClock> = Limiter<SlidingCounterLaw, C>;
 ///
 /// It keeps the time of every permit that still counts, as a queue of timestamps does, and is the law for logins and whatever must
 /// never see the limit passed. The limit is the quota's permits and W its period; a burst has no meaning here and is not looked at.
+///
+/// Methods: see [`Limiter`].
 ///
 /// # Examples
 ///

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// What a [`Shaper`](crate::Shaper) waits with: a clock, together with the way to be woken by it. Chosen by
 /// [`ShaperBuilder::timer`](crate::ShaperBuilder::timer).
 ///
-/// A permit is never early on the timer's clock, and is late by its grain at least. All of them deliver the configured rate,
+/// A permit is never early on the timer's clock, and is late by up to its grain, more on a busy machine. All of them deliver the configured rate,
 /// since the schedule does not move when a timer is late; what differs is how evenly the permits leave.
 ///
 /// | | clock | grain | cost | choose it |
