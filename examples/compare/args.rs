@@ -20,6 +20,10 @@ Times:
   nanosecond is refused with its line (or its number among the arguments) and the reason. In a file, one time a line; what
   follows a # and empty lines do not count.
 
+Rate:
+  For times of one's own and without --rate it is the limit over the window, so that the laws can be compared: 0.5 per second
+  for 5 per 10 s. It is rounded up to a billionth.
+
 Output:
   fixed window, sliding log, sliding count, token bucket    ok or -- for each request
   leaky queue                                               when it is served, or 'rej'
@@ -31,7 +35,7 @@ Exit code:
 /// Replays requests through every law, and draws what becomes of them.
 ///
 /// Without times it replays the patterns of the articles from which the laws are known, each with its own setting; options
-/// override it. Times of one's own are judged by a limit of 5 per 10 s, and a capacity of 5 with 2 per second.
+/// override it. Times of one's own are judged by a limit of 5 per 10 s, and a capacity of 5 at the same rate.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "compare", after_long_help = DETAILS)]
 pub(crate) struct Args {
@@ -75,9 +79,10 @@ impl Args {
         }
     }
 
-    /// What times of one's own are judged by.
+    /// What times of one's own are judged by. Unless a rate was asked for it is that of the windows.
     pub(crate) fn setting(&self) -> Setting {
-        self.over(USUAL)
+        let setting = self.over(USUAL);
+        Setting { rate: self.rate.unwrap_or_else(|| setting.rate_of_windows()), ..setting }
     }
 
     /// The folder for the pictures.
@@ -139,7 +144,16 @@ mod tests {
         assert_eq!(args.setting(), Setting { limit: 7, rate: 500_000_000, ..USUAL });
         assert_eq!(args.times, ["1", "2"]);
         let args = parse(&["--window", "0.25", "--capacity", "0"]).unwrap();
-        assert_eq!(args.setting(), Setting { window: 250_000_000, capacity: 0, ..USUAL });
+        assert_eq!(args.setting(), Setting { window: 250_000_000, capacity: 0, rate: 20_000_000_000, ..USUAL });
+    }
+
+    #[test]
+    fn times_of_ones_own_are_judged_at_the_rate_of_the_windows_unless_told_otherwise() {
+        let rate = |args: &[&str]| parse(args).unwrap().setting().rate;
+        assert_eq!(rate(&["--limit", "7", "--window", "60", "1"]), 116_666_667);
+        assert_eq!(rate(&["--limit", "0", "1"]), 0);
+        assert_eq!(rate(&["--limit", "1", "--window", "18446744073.709551615", "1"]), 1);
+        assert_eq!(rate(&["--limit", "1048576", "--window", "0.000000001", "1"]), u64::MAX);
     }
 
     #[test]

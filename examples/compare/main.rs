@@ -108,7 +108,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         let path = charts.join(comparison.pattern.name).with_extension("svg");
         let svg = picture::svg(comparison).map_err(io::Error::other);
         svg.and_then(|svg| fs::write(&path, svg)).map_err(|error| Failure::Picture(path.clone(), error))?;
-        eprintln!("picture: {}", path.display());
+        eprintln!("picture of the {}: {}", comparison.pattern.name, path.display());
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ pub(crate) struct Pattern {
 }
 
 /// What times of one's own are judged by unless something else is asked for.
-pub(crate) const USUAL: Setting = setting((5, 10_000), (5, 2_000));
+pub(crate) const USUAL: Setting = setting((5, 10_000), (5, 500));
 
 /// A limit per so many milliseconds, and a capacity with a rate in thousandths per second.
 const fn setting((limit, window): (u64, u64), (capacity, rate): (u64, u64)) -> Setting {

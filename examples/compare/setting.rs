@@ -23,6 +23,12 @@ impl Setting {
         Quota::new(self.limit, Duration::from_nanos(self.window))
     }
 
+    /// The rate at which the limit comes back, rounded up to a billionth.
+    pub(crate) fn rate_of_windows(self) -> u64 {
+        let rate = (u128::from(self.limit) * 1_000_000_000_000_000_000).div_ceil(u128::from(self.window));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+
     pub(crate) fn bucket(self) -> Result<Quota, QuotaError> {
         // A billionth of a permit a second is a permit in a billion seconds.
         Ok(Quota::new(self.rate, Duration::from_secs(1_000_000_000))?.burst(self.capacity))

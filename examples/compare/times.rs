@@ -38,7 +38,11 @@ pub(crate) enum BadTimes {
 impl fmt::Display for BadTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotATime { place, text, reason } => write!(f, "{place}: '{text}' is not a time in seconds: {reason}"),
+            Self::NotATime { place, text, reason } => {
+                write!(f, "{place}: '{text}' is not a time in seconds: {reason}")?;
+                let several = matches!(place, Place::Line(_)) && text.contains([' ', ',', ';']);
+                f.write_str(if several { " (one time a line)" } else { "" })
+            }
             Self::NotText { place } => write!(f, "{place}: this is no text in UTF-8"),
             Self::Earlier { place, time, before } => write!(
                 f,
@@ -111,7 +115,10 @@ mod tests {
                 "line 2: 'nan' is not a time in seconds: it is no plain decimal number such as 12 or 12.5",
             ),
             (b"# x\n\n-1", "line 3: '-1' is not a time in seconds: it is negative, and time begins at 0"),
-            (b"1 2", "line 1: '1 2' is not a time in seconds: it is no plain decimal number such as 12 or 12.5"),
+            (
+                b"1 2",
+                "line 1: '1 2' is not a time in seconds: it is no plain decimal number such as 12 or 12.5 (one time a line)",
+            ),
             (b"1\n2\n18446744074", "line 3: '18446744074' is not a time in seconds: it is above 18446744073.709551615"),
             (
                 b"1\x1b[2J",
