@@ -89,7 +89,7 @@ impl sealed::Policing for Gcra {
                 return Ok(());
             }
         }
-        self.take(now, |_, _| n).map(drop)
+        self.try_acquire_slow(n, now)
     }
 
     fn acquire_up_to(&self, n: u64, now: Nanos) -> u64 {
@@ -106,8 +106,14 @@ impl sealed::Policing for Gcra {
 }
 
 impl Gcra {
-    /// Takes the `amount` that the bucket as it stands is asked for, which is told its quota and its TAT. Nothing is refused.
+    /// Every other answer, and another try after a lost race.
     #[inline(never)]
+    fn try_acquire_slow(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        self.take(now, |_, _| n).map(drop)
+    }
+
+    /// Takes the `amount` that the bucket as it stands is asked for, which is told its quota and its TAT. Nothing is refused.
+    #[inline]
     fn take(&self, now: Nanos, amount: impl Fn(&Rate, u64) -> u64) -> Result<u64, Refused> {
         loop {
             let (word, rate) = pause::load(&self.cell);
