@@ -106,8 +106,8 @@ impl<A: Policing, C: Clock> Limiter<A, C> {
     /// ```
     /// use tollgate::{Quota, TokenBucket};
     ///
-    /// let logins = TokenBucket::new(Quota::per_minute(5));
-    /// match logins.try_acquire() {
+    /// let api = TokenBucket::new(Quota::per_second(100).burst(20));
+    /// match api.try_acquire() {
     ///     Ok(()) => println!("go on"),
     ///     Err(refused) => println!("429, Retry-After: {:?}", refused.retry_after_secs()),
     /// }
