@@ -46,11 +46,17 @@ fn a_grant_before_another_is_not_given_back_by_leaving() {
     before_another().check_line();
 }
 
-/// The same for a permit in hand.
+/// The same for a permit in hand: it comes back before the next grant, or not at all.
+pub(crate) fn in_hand_before_another() -> Program {
+    let (gives_back, takes) = ([GiveBack { who: 0, now: 10 }], [Try { n: 1, now: 10 }, Try { n: 1, now: 10 }]);
+    Program::new(Law::new(10, 1), &[enter(0, 0)], [&gives_back, &takes])
+}
+
 #[test]
 fn a_permit_before_another_is_not_given_back() {
+    in_hand_before_another().check_line();
     let before = [enter(0, 0), enter(1, 0)];
-    let (gives_back, takes) = ([GiveBack { who: 0, now: 0 }], [Try { n: 1, now: 10 }]);
+    let (gives_back, takes) = ([GiveBack { who: 0, now: 0 }], [Try { n: 1, now: 10 }, Try { n: 1, now: 10 }]);
     Program::new(Law::new(10, 2), &before, [&gives_back, &takes]).check_line();
 }
 

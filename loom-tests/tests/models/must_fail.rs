@@ -37,9 +37,11 @@ fn without_a_flaw_nothing_is_found() {
     line(leave::head(), line::Flaw::Nothing);
     line(leave::own_grant(), line::Flaw::Nothing);
     line(leave::before_another(), line::Flaw::Nothing);
+    line(leave::in_hand_before_another(), line::Flaw::Nothing);
     line(refund::a_reset_beside_a_line(), line::Flaw::Nothing);
     line(up_to::due_head(), line::Flaw::Nothing);
     line(pause::beside_one_who_passes(), line::Flaw::Nothing);
+    line(pause::beside_a_due_head(), line::Flaw::Nothing);
     line(pause::end_beside_those_who_enter(), line::Flaw::Nothing);
     line(close::newcomers(), line::Flaw::Nothing);
     line(close::passes(), line::Flaw::Nothing);
@@ -150,6 +152,12 @@ fn a_grant_that_is_given_back_after_a_later_one() {
 
 #[test]
 #[should_panic(expected = "no order explains")]
+fn a_permit_in_hand_that_is_given_back_after_a_later_grant() {
+    line(leave::in_hand_before_another(), line::Flaw::AlwaysGivesBack);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
 fn who_moves_up_is_not_woken() {
     line(leave::head(), line::Flaw::NoWakeUp);
 }
@@ -158,6 +166,18 @@ fn who_moves_up_is_not_woken() {
 #[should_panic(expected = "no order explains")]
 fn a_pause_of_a_line_that_is_a_load_and_a_store() {
     line(pause::beside_one_who_passes(), line::Flaw::PauseByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_pause_of_what_was_seen_before_the_lock() {
+    line(pause::beside_a_due_head(), line::Flaw::PausesWhatItSawBeforeTheLock);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_grant_of_what_was_due_before_a_pause() {
+    line(pause::beside_a_due_head(), line::Flaw::GrantsWhatWasDueBeforeAPause);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use crate::reference::Law;
-use crate::reference::Op::{Enter, Look, Pause, SetQuota, Step, Try};
+use crate::reference::Op::{Enter, Look, Pause, SetQuota, Step, Try, Waiting};
 
 const fn enter(who: usize, now: u64) -> crate::reference::Op {
     Enter { who, n: 1, now, deadline: u64::MAX }
@@ -39,13 +39,17 @@ fn one_passes_before_a_pause_and_counts_after_it() {
     beside_one_who_passes().check_line();
 }
 
-/// The head's slot has come, or is held until the end.
+/// The head's slot has come, or is held until the end; who pauses sees which.
+pub(crate) fn beside_a_due_head() -> Program {
+    let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0)];
+    let pauses = [Pause { end: 50, now: 9 }, Waiting { now: 9 }];
+    let steps = [Step { who: 0, now: 10 }, Try { n: 1, now: 20 }];
+    Program::new(Law::new(10, 1), &before, [&pauses, &steps])
+}
+
 #[test]
 fn a_due_head_is_granted_before_a_pause_or_held() {
-    let before = [Try { n: 1, now: 0 }, enter(0, 0), enter(1, 0)];
-    let pauses = [Pause { end: 50, now: 9 }];
-    let steps = [Step { who: 0, now: 10 }, Try { n: 1, now: 20 }];
-    Program::new(Law::new(10, 1), &before, [&pauses, &steps]).check_line();
+    beside_a_due_head().check_line();
 }
 
 pub(crate) fn end_beside_those_who_enter() -> Program {

@@ -114,7 +114,8 @@ fn simple(random: &mut ThreadRng, who: usize) -> Vec<Op> {
     let mut calls = vec![Op::Enter { who, n: 1, now, deadline: u64::MAX }];
     for _ in 0..2 {
         now += random.gen_range(0..12);
-        calls.push(match random.gen_range(0..11) {
+        calls.push(match random.gen_range(0..12) {
+            11 => Op::GiveBack { who, now },
             10 => Op::UpTo { n: 1, now },
             0..=3 => Op::Try { n: 1, now },
             4..=6 => Op::Step { who, now },
@@ -129,7 +130,7 @@ fn simple(random: &mut ThreadRng, who: usize) -> Vec<Op> {
 fn resets(random: &mut ThreadRng, who: usize) -> Vec<Op> {
     let mut calls = simple(random, who);
     for call in &mut calls {
-        if let Op::Leave { now, .. } = *call {
+        if let Op::Leave { now, .. } | Op::GiveBack { now, .. } = *call {
             *call = Op::Reset { now };
         }
     }
@@ -166,6 +167,12 @@ fn a_slot_that_was_looked_up_before_the_lock_is_found() {
 #[should_panic(expected = "no order explains")]
 fn a_grant_that_is_given_back_after_a_later_one_is_found() {
     explain_broken(Flaw::AlwaysTakesBack, simple);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_permit_in_hand_that_is_given_back_after_a_later_grant_is_found() {
+    explain_broken(Flaw::AlwaysGivesBack, simple);
 }
 
 #[test]
