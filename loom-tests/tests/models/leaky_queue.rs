@@ -1,94 +1,12 @@
 //! The queue that tells when: each start is told once, and what changes it comes before a start or after it.
 
 use loom::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
-use tollgate::{LeakyQueue, Refused};
 
+use crate::laws::queue::{Queue, Real};
 use crate::program::Program;
 use crate::reference::Op::{self, Look, Pause, SetQuota, Try};
 use crate::reference::real::Subject;
-use crate::reference::{Expected, Law, Outcome, Reference};
-
-/// One call after the other. The capacity is the burst of the law.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Queue {
-    law: Law,
-    free_at: u64,
-    /// The end of a pause that has not been seen to be over.
-    pause: Option<u64>,
-}
-
-impl Queue {
-    fn new(law: Law) -> Self {
-        Self { law, free_at: 0, pause: None }
-    }
-
-    /// The first instant at which there is room for `n`.
-    fn room(&self, n: u64) -> u64 {
-        let (before, capacity) = (self.free_at + (n - 1) * self.law.interval, self.law.burst * self.law.interval);
-        (before + 1).saturating_sub(capacity).max(self.pause.unwrap_or(0))
-    }
-
-    fn schedule(&mut self, n: u64, now: u64) -> Outcome {
-        if n > self.law.burst {
-            return Outcome::Refused(Refused::ExceedsCapacity { asked: n, capacity: self.law.burst });
-        }
-        let room = self.room(n);
-        if room > now {
-            let retry_after = Duration::from_nanos(room - now);
-            return Outcome::Refused(match self.pause.filter(|end| now < *end) {
-                Some(_) => Refused::Paused { asked: n, retry_after },
-                None => Refused::TooSoon { asked: n, remaining: self.remaining(now), retry_after },
-            });
-        }
-        let start = now.max(self.free_at);
-        (self.free_at, self.pause) = (start + n * self.law.interval, None);
-        Outcome::Waits(start)
-    }
-
-    fn remaining(&self, now: u64) -> u64 {
-        (1..=self.law.burst).take_while(|n| self.room(*n) <= now).count() as u64
-    }
-}
-
-impl Reference for Queue {
-    fn call(&mut self, op: Op) -> Expected {
-        Expected::exactly(match op {
-            Try { n, now } => self.schedule(n, now),
-            Look { now } => Outcome::Took(self.remaining(now)),
-            SetQuota { law, .. } => {
-                self.law = law;
-                Outcome::Done
-            }
-            Pause { end, now } => {
-                let held = self.pause.filter(|end| now < *end);
-                if held.is_some() || end > now {
-                    self.free_at = end.max(now) + self.free_at.saturating_sub(held.unwrap_or(now));
-                    self.pause = (end > now).then_some(end);
-                }
-                Outcome::Done
-            }
-            _ => panic!("{op:?} is not for a queue that tells when"),
-        })
-    }
-}
-
-struct Real(LeakyQueue);
-
-impl Subject for Real {
-    fn call(&self, op: Op) -> Outcome {
-        match op {
-            Try { n, now } => {
-                return self.0.schedule_n_at(n, now).map_or_else(Outcome::Refused, |start| Outcome::Waits(start.get()));
-            }
-            Look { now } => return Outcome::Took(self.0.available_at(now)),
-            SetQuota { law, now } => self.0.set_quota_at(law.quota(), now),
-            Pause { end, now } => self.0.pause_until_at(end, now),
-            _ => panic!("{op:?} is not for a queue that tells when"),
-        }
-        Outcome::Done
-    }
-}
+use crate::reference::{Law, Outcome, Reference};
 
 /// What is wrong with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +30,8 @@ impl Subject for Flawed {
     fn call(&self, op: Op) -> Outcome {
         loop {
             let seen = self.free_at.load(SeqCst);
-            let mut queue = Queue { free_at: seen, ..Queue::new(self.law) };
+            let mut queue = Queue::new(self.law);
+            queue.free_at = seen;
             let outcome = queue.call(op).outcome();
             if self.flaw == Flaw::LoadAndStore {
                 self.free_at.store(queue.free_at, SeqCst);
@@ -133,7 +52,7 @@ impl Subject for Flawed {
 
 fn check(program: Program) {
     let queue = Queue::new(program.law);
-    program.check_as(queue, |law| Real(LeakyQueue::new(law.quota())), |now| Look { now });
+    program.check_as(queue, Real::new, |now| Look { now });
 }
 
 fn flawed(program: Program, flaw: Flaw) {

@@ -6,10 +6,13 @@ extern crate tollgate_shuttle as tollgate;
 mod block;
 #[path = "../../../loom-tests/tests/broken/mod.rs"]
 mod broken;
+mod every_call;
 mod freeze;
 mod history;
 mod laws;
 mod linear;
+#[path = "../../../loom-tests/tests/models/laws/mod.rs"]
+mod other_laws;
 #[path = "../../../loom-tests/tests/reference/mod.rs"]
 mod reference;
 mod run;

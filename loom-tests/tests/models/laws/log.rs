@@ -14,15 +14,18 @@ pub(crate) struct List {
     offset: i128,
     /// The end of a pause that has not been seen to be over.
     pause: Option<u64>,
+    /// From when that counts: own time goes on no earlier, by a clock that was set back.
+    since: i128,
 }
 
 impl List {
     pub(crate) fn new(law: Law) -> Self {
-        Self { law, times: Vec::new(), used: 0, offset: 0, pause: None }
+        Self { law, times: Vec::new(), used: 0, offset: 0, pause: None, since: 0 }
     }
 
+    /// It begins at 0.
     fn own(&self, now: u64) -> i128 {
-        i128::from(self.pause.map_or(now, |end| end.max(now))) - self.offset
+        (i128::from(self.pause.map_or(now, |end| end.max(now))) - self.offset).max(0)
     }
 
     fn at(&self, now: u64) -> i128 {
@@ -81,6 +84,9 @@ impl Reference for List {
                     let counted = self.counted(now);
                     self.used = self.at(now);
                     self.times = vec![self.used; counted];
+                    // A pause that is over is not taken along.
+                    self.pause = self.pause.filter(|end| now < *end);
+                    self.since = if self.pause.is_some() { self.since.max(now.into()) } else { now.into() };
                 }
                 self.law = law;
                 Outcome::Done
@@ -89,7 +95,9 @@ impl Reference for List {
                 if end > now || self.is_held(now) {
                     let end = end.max(now);
                     self.used = self.at(now);
-                    self.offset = (i128::from(end) - self.own(now)).max(0);
+                    let earliest = if self.is_held(now) { self.since } else { self.offset };
+                    self.since = earliest.max(now.into());
+                    self.offset = (self.since.max(end.into()) - self.own(now)).max(0);
                     self.pause = Some(end).filter(|end| *end > now);
                 }
                 Outcome::Done

@@ -1,7 +1,9 @@
 //! The other laws, one call after the other, the crate's own, and some that are wrong on purpose.
 
+#[cfg(tollgate_loom)]
 pub(crate) mod flawed;
 pub(crate) mod log;
+pub(crate) mod queue;
 pub(crate) mod window;
 
 use tollgate::{FixedWindow, Limiter, Policing, Quota, Refused, SlidingCounter, SlidingLog};
