@@ -135,7 +135,7 @@ impl<A: Waitable> Shaping<A> {
 
     /// All permits given back.
     pub fn reset(&self, now: u64) {
-        self.refund(u64::MAX, now);
+        self.0.reset(now.into());
     }
 
     /// The end of all waits.

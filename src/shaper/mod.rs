@@ -537,7 +537,7 @@ impl<A: Waitable> Shaper<A> {
 
     /// Forgets what was taken: the full burst or limit is there, and who waits is granted from it. A pause goes on.
     pub fn reset(&self) {
-        self.refund(u64::MAX);
+        self.queue.reset(self.timer.now());
     }
 
     /// Holds everybody for `span`, those who wait and those who come. For a server's `Retry-After`.

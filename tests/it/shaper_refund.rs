@@ -179,6 +179,16 @@ fn reset_fills_the_bucket_and_grants_those_who_wait_from_it() {
 }
 
 #[test]
+fn a_reset_fills_the_bucket_even_if_a_clock_set_back_owes_more_than_2_to_the_64_permits() {
+    let (clock, shaper) = by_hand(Quota::per_second(1 << 60).burst(5));
+    clock.set(24 * HOUR);
+    assert!(shaper.try_acquire_n(5).is_ok());
+    clock.set(Duration::ZERO);
+    shaper.reset();
+    assert!(shaper.try_acquire_n(5).is_ok());
+}
+
+#[test]
 fn reset_of_a_full_bucket_changes_nothing() {
     let (clock, shaper) = by_hand(Quota::per_second(1));
     for at in [Duration::ZERO, HOUR] {

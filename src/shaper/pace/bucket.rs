@@ -75,6 +75,11 @@ impl Law for Gcra {
         begin(version, None, rate.rebased_back(rate.refunded(word.field(), now, n)), since)
     }
 
+    fn filled(&self, version: &Version<Rate>, now: Nanos) -> Next<Rate> {
+        let &Version { word, record: rate, since, .. } = version;
+        begin(version, None, rate.rebased_back(rate.filled(word.field(), now)), since)
+    }
+
     fn rebased(&self, version: &Version<Rate>, now: Nanos, settings: &Settings) -> Next<Rate> {
         let &Version { word, record: rate, since, .. } = version;
         let (record, tat) = self.pace(word, rate, now, settings).rebased(word.field());

@@ -98,6 +98,11 @@ pub trait Law: Sized {
     /// The version that follows when `n` permits are given back.
     fn refunded(&self, version: &Version<Self::Record>, n: u64, now: Nanos) -> Next<Self::Record>;
 
+    /// The version that follows when all is given back. No law but the bucket's can owe more than 2^64 permits.
+    fn filled(&self, version: &Version<Self::Record>, now: Nanos) -> Next<Self::Record> {
+        self.refunded(version, u64::MAX, now)
+    }
+
     /// The same version with room for what is granted at `now`. See [`Pace::must_rebase`].
     fn rebased(&self, version: &Version<Self::Record>, now: Nanos, settings: &Settings) -> Next<Self::Record>;
 

@@ -58,9 +58,18 @@ impl<A: Law> Queue<A> {
         if n == 0 {
             return;
         }
+        self.give(now, |version| self.law.refunded(version, n, now));
+    }
+
+    /// Gives back all that was taken.
+    pub(crate) fn reset(&self, now: Nanos) {
+        self.give(now, |version| self.law.filled(version, now));
+    }
+
+    fn give(&self, now: Nanos, next: impl Fn(&Version<A::Record>) -> Next<A::Record>) {
         self.locked(now, |guarded, wakers| {
             // A version of its own, so that no later grant is taken for one that left the same word before.
-            self.change(guarded, |version| (self.law.refunded(version, n, now), None));
+            self.change(guarded, |version| (next(version), None));
             // Who stands further back finds out when he comes to the front.
             self.grant_due(guarded, now, wakers);
         });
