@@ -14,6 +14,13 @@ const FINEST: i32 = -29;
 /// The largest den of an exact unit of 1/den ns, for the same reason: the field then still holds a second.
 const LARGEST_DEN: u128 = (1 << FIELD_BITS) / 1_000_000_000;
 
+/// The finest unit of a table of keys is 2^-7 ns: the field then spans 2^52 ns, which is 52 days. Moving the origin of all its keys
+/// takes a version of the quota, so it must be seldom.
+const FINEST_FOR_TABLE: i32 = -7;
+
+/// The largest den of an exact unit in a table, for the same reason.
+const LARGEST_DEN_FOR_TABLE: u128 = 1 << FINEST_FOR_TABLE.unsigned_abs();
+
 /// T as a whole number of ticks, and what a tick is.
 ///
 /// With T = num/den ns in lowest terms a tick is 1/den ns, so T, n*T and burst*T are whole numbers and nothing is ever
@@ -35,6 +42,16 @@ pub(crate) struct Interval {
 impl Interval {
     /// Chooses the unit for a debt of up to `span` permits, which is at most [`Quota::MAX_BURST`].
     pub(crate) fn fit(quota: &Quota, burst: u64, span: u64) -> Self {
+        Self::fit_to(quota, burst, span, LARGEST_DEN, FINEST)
+    }
+
+    /// Chooses the unit for all keys of a table. It is exact if T has a den of at most 128; else a tick is the finest power of two
+    /// of a nanosecond that fits, 2^-7 at the finest, and T is rounded up, once. The field spans 52 days or more.
+    pub(crate) fn fit_for_table(quota: &Quota, burst: u64, span: u64) -> Self {
+        Self::fit_to(quota, burst, span, LARGEST_DEN_FOR_TABLE, FINEST_FOR_TABLE)
+    }
+
+    fn fit_to(quota: &Quota, burst: u64, span: u64, largest_den: u128, finest: i32) -> Self {
         if quota.is_unlimited() {
             return Self { mul: 0, shift: 0, ticks: 0, round_up: false };
         }
@@ -49,11 +66,11 @@ impl Interval {
         }
         let exact = Exact::of(quota);
         let fits = |ticks: u128| ticks.checked_mul(u128::from(span.max(1))).is_some_and(|debt| debt <= LONGEST_DEBT);
-        if exact.den <= LARGEST_DEN && fits(exact.num) {
+        if exact.den <= largest_den && fits(exact.num) {
             return Self { mul: to_u32(exact.den), shift: 0, ticks: to_u64(exact.num), round_up: false };
         }
         // The search ends: as the unit grows T falls to two ticks at most, and twice the largest span fits.
-        let mut exponent = FINEST;
+        let mut exponent = finest;
         while !fits(exact.ticks(exponent, burst)) {
             exponent = exponent.saturating_add(1);
         }

@@ -319,20 +319,36 @@ impl Left {
         let ticks = if interval.mul == 0 { interval.ticks.min(self.cost) } else { interval.ticks };
         let interval = Interval { ticks, ..interval };
         let rate = Rate { origin: self.since, ..Rate::new(interval, burst) };
-        // The instant is a = rest * mul / (per * 2^shift) ticks after the origin; what is left is b = left * T' / T.
+        (rate, self.arrival(&rate))
+    }
+
+    /// The TAT of a version `rate` that has what is left of the one before: cut to the burst, and rounded up to a whole tick, once.
+    /// Its origin is the instant of which that is left, or earlier.
+    pub(crate) fn arrival(&self, rate: &Rate) -> Ticks {
+        let Interval { mul, shift, .. } = rate.interval;
+        // The instant is a = (after + rest / per) * mul / 2^shift ticks after the origin; what is left is b = left * T' / T.
         // TAT = ceil(a + capacity - b), or ceil(a) if b is cut to the capacity.
-        let (per, old_cost, shift) = (Ticks::from(self.per), Ticks::from(self.cost), u32::from(interval.shift));
-        let instant = Ticks::from(self.rest) * Ticks::from(interval.mul);
-        let (whole, rest) = if shift == 0 { (instant / per, instant % per) } else { (0, instant) };
-        if self.ticks >= Ticks::from(burst) * old_cost {
-            return (rate, whole + Ticks::from(rest > 0));
+        let (per, old_cost, shift) = (Ticks::from(self.per), Ticks::from(self.cost), u32::from(shift));
+        let after = Ticks::from(self.since.get().saturating_sub(rate.origin.get()));
+        let (whole, rest) = if shift == 0 {
+            let instant = (after * per + Ticks::from(self.rest)) * Ticks::from(mul);
+            (instant / per, instant % per)
+        } else {
+            let whole = after >> shift;
+            // Such a tick has no parts: `mul` is 1.
+            (whole, (after - (whole << shift)) * per + Ticks::from(self.rest))
+        };
+        if self.ticks >= Ticks::from(rate.burst()) * old_cost {
+            return whole + Ticks::from(rest > 0);
         }
         let left = self.ticks * rate.cost(1);
         let (left_whole, left_rest) = (left.div_euclid(old_cost), left.rem_euclid(old_cost));
-        // The fractions rest / (per * 2^shift) and left_rest / old_cost decide on the last tick.
+        // The fractions rest / (per * 2^shift) and left_rest / old_cost decide on the last tick. Where that can't be told in 127
+        // bits, it is another one.
         let unit = 1i128.checked_shl(shift).filter(|unit| *unit > 0).unwrap_or(Ticks::MAX);
-        let up = rest * old_cost > (left_rest * per).saturating_mul(unit);
-        (rate, whole + Ticks::from(rate.capacity) - left_whole + Ticks::from(up))
+        let fades = (left_rest * per).saturating_mul(unit);
+        let up = rest.checked_mul(old_cost).is_none_or(|rest| rest > fades);
+        whole + Ticks::from(rate.capacity) - left_whole + Ticks::from(up)
     }
 }
 
@@ -347,7 +363,8 @@ pub(crate) fn first_field(tat: Ticks) -> u64 {
     field(tat).unwrap_or(FIELD_END)
 }
 
-const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
+/// The largest field.
+pub(crate) const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
 
 #[cfg(test)]
 mod tests {

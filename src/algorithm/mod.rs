@@ -1,6 +1,7 @@
 //! One file a law, and the traits behind which they stand.
 
 mod bucket;
+pub(crate) mod field;
 mod fixed_window;
 pub(crate) mod gcra;
 mod leaky_queue;
