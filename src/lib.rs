@@ -190,6 +190,7 @@ mod algorithm;
 mod cell;
 mod clock;
 mod interval;
+mod keyed;
 mod limiter;
 #[cfg(tollgate_model)]
 pub mod model;
@@ -208,6 +209,7 @@ pub use algorithm::{
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
+pub use keyed::{Keyed, KeyedBuilder, KeyedError, KeyedLaw, LookUp, OneQuota, WhenFull};
 pub use limiter::{
     FixedWindow, LeakyBucket, LeakyQueue, Limiter, LimiterBuilder, SlidingCounter, SlidingLog, TokenBucket,
 };

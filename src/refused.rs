@@ -75,6 +75,13 @@ pub enum Refused {
     },
     /// The shaper was closed.
     Closed,
+    /// A [`Keyed`](crate::Keyed) has no place for a new key: all that it might take are those of busy keys.
+    NoRoom {
+        /// The busy keys for which the table was built.
+        max_keys: usize,
+        /// The time until the first of those keys is at rest, if it takes nothing more; `None` if never.
+        retry_after: Option<Duration>,
+    },
 }
 
 impl Refused {
@@ -85,7 +92,7 @@ impl Refused {
     pub const fn retry_after(&self) -> Option<Duration> {
         match *self {
             Self::TooSoon { retry_after, .. } | Self::Paused { retry_after, .. } => Some(retry_after),
-            Self::QueueFull { estimated_wait, .. } => estimated_wait,
+            Self::QueueFull { estimated_wait: wait, .. } | Self::NoRoom { retry_after: wait, .. } => wait,
             Self::DeadlineTooSoon { wait } => Some(wait),
             Self::ExceedsCapacity { .. } | Self::Never { .. } | Self::Closed => None,
         }
@@ -124,6 +131,12 @@ impl fmt::Display for Refused {
             }
             Self::DeadlineTooSoon { wait } => write!(f, "deadline too soon: the wait would be {wait:?}"),
             Self::Closed => write!(f, "closed"),
+            Self::NoRoom { max_keys, retry_after: Some(wait) } => {
+                write!(f, "no room for a new key beside {max_keys} busy ones, retry after {wait:?}")
+            }
+            Self::NoRoom { max_keys, retry_after: None } => {
+                write!(f, "no room for a new key beside {max_keys} busy ones, none of which will be at rest")
+            }
         }
     }
 }

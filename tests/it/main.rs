@@ -16,6 +16,7 @@ mod bucket_refusals;
 mod bucket_threads;
 mod bucket_traces;
 mod differential;
+mod keyed;
 mod laws;
 mod laws_seeds;
 mod leaky_queue;

@@ -2,7 +2,6 @@
 //!
 //! All keys of a table share its version, so a version can't begin at an instant of a key's own, as that of a limiter does: its
 //! origin is the instant of the change. A field of 0 is a key at rest, which is one that was never seen.
-#![expect(dead_code, reason = "no table uses it yet")]
 
 mod bucket;
 
@@ -45,9 +44,11 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     fn carried(record: &Self::Record, field: u64, next: &Self::Record) -> u64;
 
     /// The law in a cell of its own, for a queue.
+    #[expect(dead_code, reason = "waiting follows")]
     fn law(quota: Quota, record: &Self::Record, field: u64) -> Self;
 
     /// The state of a law in a cell of its own.
+    #[expect(dead_code, reason = "waiting follows")]
     fn state(&self) -> (Self::Record, u64);
 }
 

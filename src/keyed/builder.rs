@@ -1,0 +1,164 @@
+//! How a table of keys is configured.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
+
+use super::Keyed;
+use super::law::{KeyedLaw, OneQuota, Plans};
+use crate::algorithm::Gcra;
+use crate::clock::{Clock, DefaultClock};
+use crate::quota::{Quota, QuotaError};
+
+/// How many keys may be busy at once, if nothing is said.
+const MAX_KEYS: usize = 1 << 16;
+
+/// What becomes of a newcomer where all places are taken by busy keys. See [`KeyedBuilder::when_full`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// It is refused, with [`Refused::NoRoom`](crate::Refused::NoRoom). The default.
+    #[default]
+    Refuse,
+    /// All those newcomers share one state, as if they were one more key.
+    Share,
+}
+
+/// Configures a [`Keyed`]. Made by [`Keyed::token_bucket`] and its relatives.
+///
+/// # Examples
+///
+/// ```
+/// use std::net::IpAddr;
+/// use tollgate::{Keyed, ManualClock, Quota, WhenFull};
+///
+/// let per_ip = Keyed::<IpAddr>::token_bucket(Quota::per_second(10).burst(20))
+///     .max_keys(1_000_000)
+///     .when_full(WhenFull::Share)
+///     .clock(ManualClock::new())
+///     .build()?;
+/// assert_eq!(per_ip.len(), 0);
+/// # Ok::<(), tollgate::KeyedError>(())
+/// ```
+#[must_use]
+pub struct KeyedBuilder<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomState> {
+    quota: Quota,
+    max_keys: usize,
+    when_full: WhenFull,
+    clock: C,
+    hasher: S,
+    plans: <A::Plans as Plans>::Of<K>,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: ?Sized, A: OneQuota> KeyedBuilder<K, A> {
+    pub(super) fn new(quota: Quota) -> Self {
+        Self {
+            quota,
+            max_keys: MAX_KEYS,
+            when_full: WhenFull::Refuse,
+            clock: DefaultClock,
+            hasher: RandomState::new(),
+            plans: (),
+            key: PhantomData,
+        }
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
+    /// Sets how many keys may be *busy* at once: those of which something still counts. The default is 65,536.
+    ///
+    /// Keys at rest need no place. A client of 10 per second with a burst of 20 is busy for two seconds after its last request at
+    /// most, so count the clients of two seconds. The memory for them is taken when the table is built, 32 bytes a key. With 0 there
+    /// is no room for anybody.
+    pub fn max_keys(self, keys: usize) -> Self {
+        Self { max_keys: keys, ..self }
+    }
+
+    /// Sets what becomes of a newcomer where all places are taken by busy keys. A busy key never loses its place.
+    pub fn when_full(self, policy: WhenFull) -> Self {
+        Self { when_full: policy, ..self }
+    }
+
+    /// Sets the clock.
+    pub fn clock<D: Clock>(self, clock: D) -> KeyedBuilder<K, A, D, S> {
+        let Self { quota, max_keys, when_full, clock: _, hasher, plans, key } = self;
+        KeyedBuilder { quota, max_keys, when_full, clock, hasher, plans, key }
+    }
+
+    /// Sets what hashes the keys. The default is std's [`RandomState`].
+    ///
+    /// A key is known by 64 bits of its hash. Who could choose keys whose hashes are equal could use up what is another's, so take
+    /// a hasher with random keys of its own where keys come from outside.
+    pub fn hasher<T: BuildHasher>(self, hasher: T) -> KeyedBuilder<K, A, C, T> {
+        let Self { quota, max_keys, when_full, clock, hasher: _, plans, key } = self;
+        KeyedBuilder { quota, max_keys, when_full, clock, hasher, plans, key }
+    }
+
+    /// Builds the table.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyedError`] says what was wrong: a limit that the law does not take, more keys than a table takes, or no memory for them.
+    pub fn build(self) -> Result<Keyed<K, A, C, S>, KeyedError> {
+        A::check(&self.quota).map_err(KeyedError::Quota)?;
+        let store = A::store(self.quota, self.max_keys, self.when_full)?;
+        Ok(Keyed { store, plans: self.plans, clock: self.clock, hasher: self.hasher, key: PhantomData })
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C: fmt::Debug, S> fmt::Debug for KeyedBuilder<K, A, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedBuilder")
+            .field("quota", &self.quota)
+            .field("max_keys", &self.max_keys)
+            .field("when_full", &self.when_full)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a [`Keyed`] could not be built. Says what was wrong and what would be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyedError {
+    /// The law does not take the quota.
+    Quota(QuotaError),
+    /// More keys than a table takes.
+    TooManyKeys {
+        /// The keys that were asked for.
+        asked: usize,
+        /// The most that it takes.
+        most: usize,
+    },
+    /// There is no memory for so many keys.
+    OutOfMemory {
+        /// What they would take.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for KeyedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quota(error) => error.fmt(f),
+            Self::TooManyKeys { asked, most } => write!(f, "{asked} busy keys: a table takes at most {most}"),
+            Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} bytes: let fewer keys be busy at once"),
+        }
+    }
+}
+
+impl std::error::Error for KeyedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Quota(error) => Some(error),
+            Self::TooManyKeys { .. } | Self::OutOfMemory { .. } => None,
+        }
+    }
+}
+
+impl From<QuotaError> for KeyedError {
+    fn from(error: QuotaError) -> Self {
+        Self::Quota(error)
+    }
+}

@@ -1,0 +1,119 @@
+//! Which laws a table of keys keeps, and where.
+
+use std::borrow::Borrow;
+
+use super::table::Table;
+use super::{KeyedError, WhenFull};
+use crate::algorithm::{Algorithm, Gcra};
+use crate::quota::{Quota, QuotaError};
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// A law that a [`Keyed`](super::Keyed) can keep: every law of a [`Limiter`](crate::Limiter). Sealed: the
+/// crate's own laws implement it, and nothing else can.
+pub trait KeyedLaw: sealed::KeyedLaw {}
+
+/// A law that has one quota for all keys.
+pub trait OneQuota: KeyedLaw<Law = Self, Plans = OneForAll> + Algorithm {}
+
+/// A law whose keys, of type `K`, are looked up as `Q`: as anything that they borrow as, or as they are if each key has its own
+/// quota, since `quota_for` is told the key.
+#[diagnostic::on_unimplemented(
+    message = "the keys `{K}` of this `Keyed` can't be looked up as `{Q}`",
+    note = "a table with `quota_for` is asked by its key type itself: `Keyed<str>` by `&str`"
+)]
+pub trait LookUp<K: ?Sized, Q: ?Sized>: KeyedLaw {
+    #[doc(hidden)]
+    fn asked(plans: &<Self::Plans as Plans>::Of<K>, fingerprint: u64, key: &Q) -> Asked;
+}
+
+/// A key, as its store knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub(crate) fingerprint: u64,
+    /// The quota that it has for itself.
+    pub(crate) quota: Option<Quota>,
+}
+
+/// Who says which quota a key has.
+pub trait Plans {
+    type Of<K: ?Sized>;
+}
+
+/// Nobody: it is the table's.
+#[derive(Debug)]
+pub struct OneForAll;
+
+impl Plans for OneForAll {
+    type Of<K: ?Sized> = ();
+}
+
+pub(crate) mod sealed {
+    use super::{KeyedError, Plans, Quota, QuotaError, Store, WhenFull};
+
+    pub trait KeyedLaw {
+        type Law;
+        type Store: Store;
+        type Plans: Plans;
+
+        /// Whether the law takes a quota.
+        fn check(quota: &Quota) -> Result<(), QuotaError>;
+
+        fn store(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<Self::Store, KeyedError>;
+    }
+}
+
+/// Where the states of keys are. Every call takes the time, and none runs code of the caller under a lock.
+pub trait Store {
+    fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused>;
+    fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot;
+    /// Changes the quota of all keys that have none of their own, to one that the law takes.
+    fn set_quota(&self, quota: Quota, now: Nanos);
+    fn quota(&self) -> Quota;
+    /// How many keys are not at rest.
+    fn len(&self, now: Nanos) -> usize;
+    fn max_keys(&self) -> usize;
+    /// In bytes.
+    fn memory(&self) -> usize;
+}
+
+/// A store of a law that polices.
+pub trait Police: Store {
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused>;
+    fn refund(&self, key: Asked, n: u64, now: Nanos);
+    fn reset(&self, key: Asked, now: Nanos);
+}
+
+impl<A: OneQuota, K: ?Sized + Borrow<Q>, Q: ?Sized> LookUp<K, Q> for A {
+    #[inline]
+    fn asked((): &(), fingerprint: u64, _: &Q) -> Asked {
+        Asked { fingerprint, quota: None }
+    }
+}
+
+/// What is said of each law: its store, and which quotas it takes.
+macro_rules! keyed_law {
+    ($law:ty, $store:ident, $check:expr) => {
+        impl KeyedLaw for $law {}
+        impl OneQuota for $law {}
+
+        impl sealed::KeyedLaw for $law {
+            type Law = Self;
+            type Store = $store<Self>;
+            type Plans = OneForAll;
+
+            fn check(quota: &Quota) -> Result<(), QuotaError> {
+                $check(quota)
+            }
+
+            fn store(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<$store<Self>, KeyedError> {
+                $store::new(quota, max_keys, when_full)
+            }
+        }
+    };
+}
+
+const ANY: fn(&Quota) -> Result<(), QuotaError> = |_| Ok(());
+
+keyed_law!(Gcra, Table, ANY);

@@ -1,0 +1,307 @@
+//! Limiters by key.
+#![expect(dead_code, reason = "waiting and the other laws follow")]
+
+mod builder;
+mod law;
+mod table;
+
+pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
+pub use self::law::{KeyedLaw, LookUp, OneQuota};
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::marker::PhantomData;
+
+use self::law::{Asked, Plans, Police, Store};
+use crate::algorithm::Gcra;
+use crate::clock::{Clock, DefaultClock};
+use crate::quota::{Quota, QuotaError};
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::time::Nanos;
+
+/// A budget for each key: client, user, address, route. Share it as `Arc<Keyed>`.
+///
+/// Each key is limited by itself, under one law and one quota. A key
+/// is anything that can be hashed, and is looked up as anything that it borrows as: a `Keyed<String>` by `&str`. Nothing is
+/// swept, and no memory is taken for keys that owe nothing.
+///
+/// # Examples
+///
+/// ```
+/// use std::net::IpAddr;
+/// use std::sync::Arc;
+/// use tollgate::{Keyed, Quota};
+///
+/// let logins = Arc::new(Keyed::<IpAddr>::token_bucket(Quota::per_minute(5)).max_keys(100_000).build()?);
+/// let client: IpAddr = "203.0.113.9".parse()?;
+/// match logins.try_acquire(&client) {
+///     Ok(()) => println!("go on"),
+///     Err(refused) => println!("429, Retry-After: {:?}", refused.retry_after_secs()),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Keyed<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomState> {
+    store: A::Store,
+    plans: <A::Plans as Plans>::Of<K>,
+    clock: C,
+    hasher: S,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: ?Sized> Keyed<K> {
+    /// Configures a table of [`TokenBucket`](crate::TokenBucket)s.
+    pub fn token_bucket(quota: Quota) -> KeyedBuilder<K> {
+        KeyedBuilder::new(quota)
+    }
+
+    /// Configures a table of [`LeakyBucket`](crate::LeakyBucket)s, which is another name for [`token_bucket`](Self::token_bucket).
+    pub fn leaky_bucket(quota: Quota) -> KeyedBuilder<K> {
+        Self::token_bucket(quota)
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
+where
+    A::Store: Police,
+{
+    /// Takes one permit of a key, now or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] says why and when to come back: too soon, exceeds capacity, never, or no room for a new key.
+    pub fn try_acquire<Q>(&self, key: &Q) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.try_acquire_n_at(key, 1, self.clock.now())
+    }
+
+    /// Takes `n` permits of a key at once, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_n<Q>(&self, key: &Q, n: u64) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.try_acquire_n_at(key, n, self.clock.now())
+    }
+
+    /// [`try_acquire`](Self::try_acquire) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_at<Q>(&self, key: &Q, now: impl Into<Nanos>) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.try_acquire_n_at(key, 1, now)
+    }
+
+    /// [`try_acquire_n`](Self::try_acquire_n) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_n_at<Q>(&self, key: &Q, n: u64, now: impl Into<Nanos>) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.try_acquire(self.asked(key), n, now.into())
+    }
+
+    /// Gives `n` permits of a key back whose work did not happen, at most those that still count. See
+    /// [`Limiter::refund`](crate::Limiter::refund).
+    pub fn refund<Q>(&self, key: &Q, n: u64)
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.refund_at(key, n, self.clock.now());
+    }
+
+    /// [`refund`](Self::refund) at a given time.
+    pub fn refund_at<Q>(&self, key: &Q, n: u64, now: impl Into<Nanos>)
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.refund(self.asked(key), n, now.into());
+    }
+
+    /// Forgets all that was taken of a key: the whole burst or limit is there.
+    pub fn reset<Q>(&self, key: &Q)
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.reset_at(key, self.clock.now());
+    }
+
+    /// [`reset`](Self::reset) at a given time.
+    pub fn reset_at<Q>(&self, key: &Q, now: impl Into<Nanos>)
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.reset(self.asked(key), now.into());
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
+    /// Tells what a request of `n` would be answered, without taking anything and without a write.
+    ///
+    /// # Errors
+    ///
+    /// The [`Refused`] that the request would get.
+    pub fn peek<Q>(&self, key: &Q, n: u64) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.peek_at(key, n, self.clock.now())
+    }
+
+    /// [`peek`](Self::peek) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`peek`](Self::peek).
+    pub fn peek_at<Q>(&self, key: &Q, n: u64, now: impl Into<Nanos>) -> Result<(), Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.peek(self.asked(key), n, now.into())
+    }
+
+    /// The whole permits of a key that are there now; `u64::MAX` if unlimited. Whether there is room for a new key is not asked.
+    #[must_use]
+    pub fn available<Q>(&self, key: &Q) -> u64
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.available_at(key, self.clock.now())
+    }
+
+    /// [`available`](Self::available) at a given time.
+    #[must_use]
+    pub fn available_at<Q>(&self, key: &Q, now: impl Into<Nanos>) -> u64
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.snapshot_at(key, now).remaining
+    }
+
+    /// Limit, remaining, and the times until one permit of a key and until all of them are there: one consistent value.
+    #[must_use]
+    pub fn snapshot<Q>(&self, key: &Q) -> Snapshot
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.snapshot_at(key, self.clock.now())
+    }
+
+    /// [`snapshot`](Self::snapshot) at a given time.
+    #[must_use]
+    pub fn snapshot_at<Q>(&self, key: &Q, now: impl Into<Nanos>) -> Snapshot
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.snapshot(self.asked(key), now.into())
+    }
+
+    fn asked<Q>(&self, key: &Q) -> Asked
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        A::asked(&self.plans, self.hasher.hash_one(key), key)
+    }
+
+    /// Changes the quota of all keys.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaError`] if the law does not take the quota: a limit too large for a [`SlidingCounter`](crate::SlidingCounter) or a
+    /// [`SlidingLog`](crate::SlidingLog). Then nothing has changed.
+    pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
+        self.set_quota_at(quota, self.clock.now())
+    }
+
+    /// [`set_quota`](Self::set_quota) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_quota`](Self::set_quota).
+    pub fn set_quota_at(&self, quota: Quota, now: impl Into<Nanos>) -> Result<(), QuotaError> {
+        A::check(&quota)?;
+        self.store.set_quota(quota, now.into());
+        Ok(())
+    }
+
+    /// How many keys are busy now: those of which something still counts. Walks through the whole table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len_at(self.clock.now())
+    }
+
+    /// [`len`](Self::len) at a given time.
+    #[must_use]
+    pub fn len_at(&self, now: impl Into<Nanos>) -> usize {
+        self.store.len(now.into())
+    }
+
+    /// Whether no key is busy now. Walks through the whole table.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C, S> Keyed<K, A, C, S> {
+    /// The quota of the keys that have none of their own.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.store.quota()
+    }
+
+    /// How many keys may be busy at once.
+    #[must_use]
+    pub fn max_keys(&self) -> usize {
+        self.store.max_keys()
+    }
+
+    /// The bytes that the table takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.store.memory()
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C: fmt::Debug, S> fmt::Debug for Keyed<K, A, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyed")
+            .field("quota", &self.quota())
+            .field("max_keys", &self.max_keys())
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,564 @@
+//! The slot table: the states of all keys, 16 bytes each, for the laws whose state is one field.
+//!
+//! A key is known by its fingerprint alone. A key at rest (nothing taken that still counts) is as good as one that was never seen, so
+//! its slot may be taken over in place: nothing sweeps, nothing is evicted that still owes, nothing is allocated after
+//! construction.
+//!
+//! # How it works
+//!
+//! - **A known key** takes no lock: load the word, then the tag, then the current version; decide; exchange the word. The
+//!   exchange proves all that was read (see [`State`] and [`Versions`]). A no writes nothing; it is confirmed by a second look.
+//! - **First sight** takes the lock of the key's stripe and looks again, so that threads that see a key first at the same instant
+//!   make one state. Then it takes a slot that is empty or whose owner is at rest: word to *mark* by exchange, tag, word. Whoever
+//!   meets the mark goes the slow way.
+//! - **Placement**: a key has two candidate lines of four slots, a cache line each, and takes the emptier one; where both are full,
+//!   the spare line of its stripe. There are two slots for each of `max_keys`.
+//!
+//! # Invariants
+//!
+//! 1. A key has one slot at most: slots are given under the stripe lock, after a look at all places where the key may be.
+//! 2. A slot whose key still owes is never taken over: the exchange to the mark fails if the word has changed since it was seen at
+//!    rest, and a word at rest by the taker's clock is at rest for all from then on, since [`horizon`](Table::horizon) is raised
+//!    to that instant before, and a key without a slot is judged at the horizon at the earliest.
+//! 3. Only the marker writes a marked slot, and it holds a stripe lock while it does.
+//!
+//! # Ordering
+//!
+//! Words and tags are stored with `Release` and loaded with `Acquire`, the tag before the word by those who write and after it by
+//! those who read: a tag that is read after the word is the word's own, or the word has changed and the exchange fails. The horizon
+//! is raised before the mark is set, so whoever finds his slot taken sees it.
+#![expect(private_bounds, reason = "public by name only")]
+
+mod state;
+mod versions;
+
+use std::fmt;
+
+use crossbeam_utils::CachePadded;
+
+use self::state::State;
+use self::versions::Versions;
+use super::law::{Asked, Police, Store};
+use super::{KeyedError, WhenFull};
+use crate::algorithm::Policing;
+use crate::algorithm::field::{Admission, FieldLaw};
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::time::Nanos;
+
+/// Slots in a cache line.
+const SLOTS: usize = 4;
+
+/// Keys that are first seen at the same time seldom share one of so many locks.
+const MOST_STRIPES: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 64 };
+
+/// The states of keys under one law.
+pub struct Table<A: FieldLaw> {
+    /// The candidate lines, then a spare one for each stripe.
+    lines: Box<[Line]>,
+    candidates: usize,
+    stripes: Box<[CachePadded<Mutex<()>>]>,
+    versions: Versions<A>,
+    /// An instant by which every key that has lost its slot was at rest.
+    horizon: AtomicU64,
+    /// The state of all keys that found no place, if they may share one.
+    shared: Option<CachePadded<Slot>>,
+    max_keys: usize,
+}
+
+/// Four slots in a cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([Slot; SLOTS]);
+
+/// A place for the state of one key.
+#[derive(Debug, Default)]
+struct Slot {
+    word: AtomicU64,
+    /// The fingerprint of the key.
+    tag: AtomicU64,
+}
+
+/// Where a key was found.
+enum Found<'a> {
+    Slot(&'a Slot, State),
+    /// Nowhere, or its slot is being taken over.
+    Nowhere,
+}
+
+/// Where a newcomer may go.
+enum Place<'a> {
+    /// The slot is marked, and the caller's to write.
+    Marked(&'a Slot, State),
+    /// All are busy; the first of them is at rest then, if it ever is.
+    Nowhere(Option<Nanos>),
+}
+
+impl Slot {
+    #[inline]
+    fn load(&self) -> State {
+        // Acquire: see the module.
+        State::from_bits(self.word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn tag(&self) -> u64 {
+        // Acquire: see the module.
+        self.tag.load(Ordering::Acquire)
+    }
+
+    /// Whether the word is still `seen`, so that what was read since is true.
+    #[inline]
+    fn still(&self, seen: State) -> bool {
+        self.load() == seen
+    }
+
+    /// Replaces `seen` by `next`, if that is still the word.
+    #[inline]
+    fn exchange(&self, seen: State, next: State) -> bool {
+        // AcqRel: see the module. A failed exchange is followed by another look.
+        self.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Writes a slot that the caller has marked.
+    fn settle(&self, fingerprint: u64, word: State) {
+        // Release: see the module. Nobody else writes a marked slot.
+        self.tag.store(fingerprint, Ordering::Release);
+        self.word.store(word.bits(), Ordering::Release);
+    }
+}
+
+impl<A: FieldLaw> Table<A> {
+    /// The most keys that a table takes: 2^28, in 8 GiB.
+    pub(super) const MOST_KEYS: usize = 1 << 28;
+
+    /// A table for `max_keys` busy keys.
+    pub(super) fn new(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<Self, KeyedError> {
+        if max_keys > Self::MOST_KEYS {
+            return Err(KeyedError::TooManyKeys { asked: max_keys, most: Self::MOST_KEYS });
+        }
+        // Two slots for each key. What else a large table takes comes out of that.
+        let all = max_keys.saturating_mul(2).div_ceil(SLOTS);
+        let stripes = all.next_power_of_two().min(MOST_STRIPES);
+        let each = size_of::<Line>().saturating_add(size_of::<CachePadded<Mutex<()>>>());
+        let fixed = size_of::<Self>().saturating_add(stripes.saturating_mul(each)).div_ceil(size_of::<Line>());
+        let candidates = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
+        let spare = if candidates > 0 { stripes } else { 0 };
+        Ok(Self {
+            lines: boxed(candidates.saturating_add(spare), Line::default)?,
+            candidates,
+            stripes: boxed(stripes, CachePadded::default)?,
+            versions: Versions::new(quota),
+            horizon: AtomicU64::new(0),
+            shared: (when_full == WhenFull::Share).then(|| {
+                CachePadded::new(Slot { word: AtomicU64::new(State::first().bits()), tag: AtomicU64::new(0) })
+            }),
+            max_keys,
+        })
+    }
+
+    /// Takes `n` permits of a key, now or not at all. Says from which state.
+    #[inline]
+    pub(super) fn take(&self, key: Asked, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+        if let Found::Slot(slot, word) = self.find(key.fingerprint) {
+            if let Decision::Done(answer) = self.decide(slot, word, n, now) {
+                return answer;
+            }
+        }
+        self.take_slow(key.fingerprint, n, now)
+    }
+
+    #[inline(never)]
+    fn take_slow(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+        loop {
+            let beyond = match self.find(fingerprint) {
+                Found::Slot(slot, word) => match self.decide(slot, word, n, now) {
+                    Decision::Done(answer) => return answer,
+                    Decision::Lost => continue,
+                    Decision::Beyond(version, at) => (version, at),
+                },
+                Found::Nowhere => match self.first_sight(fingerprint, n, now) {
+                    Decision::Done(answer) => return answer,
+                    Decision::Lost => continue,
+                    Decision::Beyond(version, at) => (version, at),
+                },
+            };
+            // With no lock held, since the walk takes them all.
+            self.versions.move_origin(beyond.0, beyond.1, |current| self.walk(current));
+        }
+    }
+
+    /// Takes permits of the key of a slot, whose word was seen.
+    #[inline]
+    fn decide(&self, slot: &Slot, word: State, n: u64, now: Nanos) -> Decision<A> {
+        // After the word: see `Versions`.
+        let version = self.versions.current();
+        let record = self.versions.record(version);
+        if word.version() == version {
+            // The usual yes.
+            let field = word.field();
+            if let Some(next) = A::admit_in_64_bits(&record, field, now, n) {
+                if next != field && slot.exchange(word, word.with_key(version, next)) {
+                    return Decision::Done(Ok(Taken { record, field, at: now }));
+                }
+            }
+        }
+        self.decide_slow(slot, word, n, now)
+    }
+
+    #[inline(never)]
+    fn decide_slow(&self, slot: &Slot, word: State, n: u64, now: Nanos) -> Decision<A> {
+        let version = self.versions.current();
+        let (record, field) = (self.versions.record(version), self.versions.field(word, version));
+        let (next, answer) = match A::admit(&record, field, now, n) {
+            Admission::Granted(next) => (word.with_key(version, next), Ok(Taken { record, field, at: now })),
+            Admission::Beyond => return Decision::Beyond(version, now),
+            Admission::Refused(refused) => (word, Err(refused)),
+        };
+        // A no writes nothing, and what costs nothing neither.
+        let done = if next == word { slot.still(word) } else { slot.exchange(word, next) };
+        if done { Decision::Done(answer) } else { Decision::Lost }
+    }
+
+    /// Takes permits of a key that seems to have no slot.
+    #[cold]
+    fn first_sight(&self, fingerprint: u64, n: u64, now: Nanos) -> Decision<A> {
+        let _stripe = self.stripes[self.stripe(fingerprint)].lock();
+        if let Found::Slot(slot, word) = self.find(fingerprint) {
+            return self.decide(slot, word, n, now);
+        }
+        let at = self.no_earlier_than_horizon(now);
+        // A set that is read under a stripe lock is not rewritten meanwhile: that needs a walk.
+        let version = self.versions.current();
+        let record = self.versions.record(version);
+        let field = match A::admit(&record, 0, at, n) {
+            Admission::Granted(field) => field,
+            Admission::Beyond => return Decision::Beyond(version, at),
+            Admission::Refused(refused) => return Decision::Done(Err(refused)),
+        };
+        if field > 0 {
+            match self.take_over(fingerprint, at) {
+                Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, field)),
+                Place::Nowhere(earliest) => {
+                    return match &self.shared {
+                        Some(shared) => self.decide(shared, shared.load(), n, now),
+                        None => Decision::Done(Err(self.no_room(earliest, now))),
+                    };
+                }
+            }
+        }
+        Decision::Done(Ok(Taken { record, field: 0, at }))
+    }
+
+    /// Marks a slot for a newcomer who holds the lock of his stripe.
+    fn take_over(&self, fingerprint: u64, now: Nanos) -> Place<'_> {
+        loop {
+            let [first, second, spare] = self.places(fingerprint).map(|line| Free::of(self, line, now));
+            let chosen = if second.slots > first.slots { &second } else { &first };
+            let Some((slot, word, rest)) = chosen.slot.or(spare.slot) else {
+                let earliest = [first, second, spare].iter().filter_map(|free| free.earliest).min();
+                return Place::Nowhere(earliest);
+            };
+            // AcqRel: before the mark, see the module.
+            self.horizon.fetch_max(rest.get(), Ordering::AcqRel);
+            if slot.exchange(word, word.marked()) {
+                return Place::Marked(slot, word.marked());
+            }
+        }
+    }
+
+    /// Tells what a request of `n` would be answered.
+    pub(super) fn look_for(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        let fingerprint = key.fingerprint;
+        self.look(fingerprint, now, |record, field, at, known| match A::admit(record, field, at, n) {
+            Admission::Refused(refused) => Err(refused),
+            Admission::Granted(next) if next > 0 && !known => self.room(fingerprint, n, at),
+            Admission::Granted(_) | Admission::Beyond => Ok(()),
+        })
+    }
+
+    /// Whether a newcomer would find a place.
+    fn room(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<(), Refused> {
+        let lines = self.places(fingerprint).map(|line| Free::of(self, line, now));
+        if lines.iter().any(|free| free.slots > 0) {
+            return Ok(());
+        }
+        let Some(shared) = &self.shared else {
+            return Err(self.no_room(lines.iter().filter_map(|free| free.earliest).min(), now));
+        };
+        self.look_at(shared, shared.load(), |record, field| match A::admit(record, field, now, n) {
+            Admission::Refused(refused) => Err(refused),
+            Admission::Granted(_) | Admission::Beyond => Ok(()),
+        })
+        .unwrap_or(Ok(()))
+    }
+
+    /// Answers from one consistent reading of a key's state, without a write. The answer is told whether the key is known, and the
+    /// time at which it is judged.
+    fn look<T>(&self, fingerprint: u64, now: Nanos, answer: impl Fn(&A::Record, u64, Nanos, bool) -> T) -> T {
+        loop {
+            match self.find(fingerprint) {
+                Found::Slot(slot, word) => {
+                    if let Some(answer) = self.look_at(slot, word, |record, field| answer(record, field, now, true)) {
+                        return answer;
+                    }
+                }
+                Found::Nowhere => {
+                    let version = self.versions.current();
+                    let at = self.no_earlier_than_horizon(now);
+                    let answer = answer(&self.versions.record(version), 0, at, false);
+                    if self.versions.current() == version {
+                        return answer;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same from a slot whose word was seen; `None` if it has changed.
+    fn look_at<T>(&self, slot: &Slot, word: State, answer: impl Fn(&A::Record, u64) -> T) -> Option<T> {
+        let version = self.versions.current();
+        let answer = answer(&self.versions.record(version), self.versions.field(word, version));
+        slot.still(word).then_some(answer)
+    }
+
+    /// Gives permits of a key back. One without a slot has taken none that still count.
+    fn lower(&self, fingerprint: u64, lowered: impl Fn(&A::Record, u64) -> u64) {
+        while let Found::Slot(slot, word) = self.find(fingerprint) {
+            let version = self.versions.current();
+            let (record, field) = (self.versions.record(version), self.versions.field(word, version));
+            let next = word.with_key(version, lowered(&record, field));
+            let done = if next == word { slot.still(word) } else { slot.exchange(word, next) };
+            if done {
+                return;
+            }
+        }
+    }
+
+    /// Brings every word forward to the version that is current, before its successor takes a number that words may still name.
+    fn walk(&self, current: usize) {
+        // With all of them nobody is between a mark and the word that follows it. A decision without a lock that is under way fails,
+        // or has changed the word to this version already.
+        let _all: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
+        for slot in self.slots() {
+            loop {
+                let word = slot.load();
+                if !word.is_key() || word.version() == current {
+                    break;
+                }
+                if slot.exchange(word, word.with_key(current, self.versions.field(word, current))) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let shared = self.shared.iter().map(|shared| &**shared);
+        self.lines.iter().flat_map(|line| &line.0).chain(shared)
+    }
+
+    /// A refusal for want of a slot.
+    fn no_room(&self, earliest: Option<Nanos>, now: Nanos) -> Refused {
+        let retry_after = earliest.map(|earliest| earliest.saturating_since(now));
+        Refused::NoRoom { max_keys: self.max_keys, retry_after }
+    }
+
+    /// When a key without a slot is judged: see the invariants.
+    fn no_earlier_than_horizon(&self, now: Nanos) -> Nanos {
+        // Acquire: pairs with the raise in `take_over`.
+        now.max(Nanos::new(self.horizon.load(Ordering::Acquire)))
+    }
+
+    /// The slot of a key.
+    #[inline]
+    fn find(&self, fingerprint: u64) -> Found<'_> {
+        for line in self.lines_of(fingerprint).filter_map(|index| self.lines.get(index)) {
+            for slot in &line.0 {
+                // Before the word only to pass over the slots of others.
+                if slot.tag() == fingerprint {
+                    let word = slot.load();
+                    if word.is_key() && slot.tag() == fingerprint {
+                        return Found::Slot(slot, word);
+                    }
+                }
+            }
+        }
+        Found::Nowhere
+    }
+
+    /// The lines in which a key may be.
+    fn places(&self, fingerprint: u64) -> [Option<&Line>; 3] {
+        let mut lines = self.lines_of(fingerprint).map(|index| self.lines.get(index));
+        std::array::from_fn(|_| lines.next().flatten())
+    }
+
+    /// Their indexes: two candidates, and the spare one of the stripe. There may be no lines at all.
+    #[inline]
+    fn lines_of(&self, fingerprint: u64) -> impl Iterator<Item = usize> + use<A> {
+        let (candidates, stripe) = (self.candidates, self.stripe(fingerprint));
+        let first = scaled(mixed(fingerprint), candidates);
+        // Computed where they are needed: most keys are in the first.
+        let second = move || {
+            let second = scaled(mixed(fingerprint ^ SECOND), candidates);
+            if second == first { first.checked_sub(1).unwrap_or(candidates.saturating_sub(1)) } else { second }
+        };
+        let spare = move || candidates.saturating_add(stripe);
+        std::iter::once(first).chain(std::iter::once_with(second)).chain(std::iter::once_with(spare))
+    }
+
+    #[inline]
+    fn stripe(&self, fingerprint: u64) -> usize {
+        scaled(mixed(fingerprint.rotate_left(32)), self.stripes.len())
+    }
+}
+
+impl<A: FieldLaw> Store for Table<A> {
+    fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        self.look_for(key, n, now)
+    }
+
+    fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
+        self.look(key.fingerprint, now, |record, field, at, _| <A as FieldLaw>::snapshot(record, field, at))
+    }
+
+    fn set_quota(&self, quota: Quota, now: Nanos) {
+        self.versions.set_quota(quota, now, |current| self.walk(current));
+    }
+
+    fn quota(&self) -> Quota {
+        self.versions.quota()
+    }
+
+    fn len(&self, now: Nanos) -> usize {
+        let busy = |slot: &&Slot| loop {
+            let word = slot.load();
+            if !word.is_key() {
+                return false;
+            }
+            let rest = |record: &A::Record, field| A::rest(record, field).is_some_and(|rest| rest <= now);
+            if let Some(rest) = self.look_at(slot, word, rest) {
+                return !rest;
+            }
+        };
+        self.lines.iter().flat_map(|line| &line.0).filter(busy).count()
+    }
+
+    fn max_keys(&self) -> usize {
+        self.max_keys
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>().saturating_add(size_of_val(&*self.lines)).saturating_add(size_of_val(&*self.stripes))
+    }
+}
+
+impl<A: FieldLaw + Policing> Police for Table<A> {
+    #[inline]
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        self.take(key, n, now).map(drop)
+    }
+
+    fn refund(&self, key: Asked, n: u64, now: Nanos) {
+        self.lower(key.fingerprint, |record, field| A::refunded(record, field, now, n));
+    }
+
+    fn reset(&self, key: Asked, now: Nanos) {
+        self.lower(key.fingerprint, |record, field| A::emptied(record, field, now));
+    }
+}
+
+/// From which state permits were taken, and when.
+pub(super) struct Taken<A: FieldLaw> {
+    pub(super) record: A::Record,
+    pub(super) field: u64,
+    pub(super) at: Nanos,
+}
+
+/// What came of a decision.
+enum Decision<A: FieldLaw> {
+    Done(Result<Taken<A>, Refused>),
+    /// Somebody else changed the word: look again.
+    Lost,
+    /// The field of that version can't hold what is lawful at that instant: the origin must move.
+    Beyond(usize, Nanos),
+}
+
+/// What a newcomer may take of a line.
+struct Free<'a> {
+    /// The number of slots that may be taken.
+    slots: usize,
+    /// One of them: the first empty one, else the first whose key is at rest; since when it is.
+    slot: Option<(&'a Slot, State, Nanos)>,
+    /// The first instant at which one of the others is at rest.
+    earliest: Option<Nanos>,
+}
+
+impl<'a> Free<'a> {
+    fn of<A: FieldLaw>(table: &Table<A>, line: Option<&'a Line>, now: Nanos) -> Self {
+        let mut free = Self { slots: 0, slot: None, earliest: None };
+        for slot in line.into_iter().flat_map(|line| &line.0) {
+            let word = slot.load();
+            if word.is_empty() {
+                free.slots = free.slots.saturating_add(1);
+                if free.slot.is_none_or(|(_, chosen, _)| !chosen.is_empty()) {
+                    free.slot = Some((slot, word, Nanos::ZERO));
+                }
+            } else if word.is_key() {
+                // A word that is replaced meanwhile can't be taken over.
+                let version = table.versions.current();
+                let rest = A::rest(&table.versions.record(version), table.versions.field(word, version));
+                match rest {
+                    Some(rest) if rest <= now => {
+                        free.slots = free.slots.saturating_add(1);
+                        free.slot = free.slot.or(Some((slot, word, rest)));
+                    }
+                    Some(rest) => free.earliest = Some(free.earliest.map_or(rest, |earliest| earliest.min(rest))),
+                    None => {}
+                }
+            }
+        }
+        free
+    }
+}
+
+/// What sets the second line of a key apart from its first.
+const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Spreads a fingerprint, which may come from a hasher that does not (the finalizer of splitmix64, Steele et al. 2014).
+#[inline]
+const fn mixed(fingerprint: u64) -> u64 {
+    let mixed = (fingerprint ^ (fingerprint >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A number below `end`, each as often as any other; 0 if there is none.
+#[inline]
+fn scaled(mixed: u64, end: usize) -> usize {
+    // Below `end`, which is a usize.
+    usize::try_from((u128::from(mixed).wrapping_mul(end as u128)) >> 64).unwrap_or(0)
+}
+
+/// So many of them, or an error if there is no memory for as many.
+fn boxed<T>(count: usize, new: impl FnMut() -> T) -> Result<Box<[T]>, KeyedError> {
+    let mut items = Vec::new();
+    let bytes = count.saturating_mul(size_of::<T>());
+    items.try_reserve_exact(count).map_err(|_| KeyedError::OutOfMemory { bytes })?;
+    items.extend(std::iter::repeat_with(new).take(count));
+    Ok(items.into_boxed_slice())
+}
+
+impl<A: FieldLaw> fmt::Debug for Table<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("max_keys", &self.max_keys).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,94 @@
+//! A budget for each key: what one table of keys promises.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn each_key_has_a_budget_of_its_own() {
+    let table = Keyed::<String>::token_bucket(Quota::per_second(1).burst(2)).build().unwrap();
+    for key in ["ann", "bob"] {
+        assert_eq!([0; 3].map(|now| table.try_acquire_at(key, now).is_ok()), [true, true, false], "{key}");
+    }
+    assert_eq!(table.try_acquire_at("ann", SECOND), Ok(()));
+    assert_eq!((table.available_at("ann", SECOND), table.available_at("bob", SECOND)), (0, 1));
+}
+
+#[test]
+fn keys_are_looked_up_as_what_they_borrow_as() {
+    let clock = ManualClock::new();
+    let of_strings = Keyed::<String>::token_bucket(Quota::per_hour(3)).clock(clock.clone()).build().unwrap();
+    of_strings.try_acquire("ann").unwrap();
+    of_strings.try_acquire(&"ann".to_owned()).unwrap();
+    assert_eq!(of_strings.available("ann"), 1);
+    let of_names = Keyed::<str>::token_bucket(Quota::per_hour(3)).clock(clock.clone()).build().unwrap();
+    of_names.try_acquire(&"ann".to_owned()).unwrap();
+    assert_eq!(of_names.available("ann"), 2);
+    let of_pairs = Keyed::<(u64, IpAddr)>::token_bucket(Quota::per_hour(3)).clock(clock.clone()).build().unwrap();
+    of_pairs.try_acquire(&(7, IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
+    assert_eq!(of_pairs.len(), 1);
+}
+
+#[test]
+fn a_key_at_rest_takes_no_place() {
+    let table = Keyed::<u64>::token_bucket(Quota::per_second(10).burst(10)).max_keys(1_000).build().unwrap();
+    for round in 0..100 {
+        let now = Nanos::from_secs(round);
+        for key in 0..1_000 {
+            table.try_acquire_at(&(round * 1_000 + key), now).unwrap();
+        }
+        assert_eq!(table.len_at(now), 1_000);
+    }
+    assert_eq!(table.len_at(Nanos::from_secs(1_000)), 0);
+}
+
+#[test]
+fn a_newcomer_without_a_place_is_refused_or_shares_one() {
+    let quota = Quota::per_hour(1).burst(2);
+    let strict = Keyed::<u64>::token_bucket(quota).max_keys(10).build().unwrap();
+    let admitted: HashSet<u64> = (0..1_000).filter(|key| strict.try_acquire_at(key, 0).is_ok()).collect();
+    assert!((10..100).contains(&admitted.len()), "{}", admitted.len());
+    for key in 0..1_000 {
+        let known = admitted.contains(&key);
+        let hour = Some(Duration::from_secs(3_600));
+        let no_room = Err(Refused::NoRoom { max_keys: 10, retry_after: hour });
+        assert_eq!(strict.peek_at(&key, 1, 0), if known { Ok(()) } else { no_room }, "{key}");
+        assert!(known || strict.try_acquire_at(&key, 0) == no_room, "{key}");
+    }
+
+    let shared = Keyed::<u64>::token_bucket(quota).max_keys(10).when_full(WhenFull::Share).build().unwrap();
+    let admitted = (0..1_000).filter(|key| shared.try_acquire_at(key, 0).is_ok()).count();
+    assert!((12..102).contains(&admitted), "{admitted}");
+}
+
+#[test]
+fn a_table_of_any_size_is_built_or_says_why_not() {
+    let sized = |keys| Keyed::<u64>::token_bucket(Quota::per_hour(1)).max_keys(keys).build();
+    assert!(matches!(sized(0).unwrap().try_acquire(&1), Err(Refused::NoRoom { max_keys: 0, retry_after: None })));
+    for keys in 1..50 {
+        let table = sized(keys).unwrap();
+        assert_eq!(table.max_keys(), keys);
+        table.try_acquire(&1).unwrap();
+    }
+    let error = sized(usize::MAX).unwrap_err();
+    assert_eq!(error, KeyedError::TooManyKeys { asked: usize::MAX, most: 1 << 28 });
+    assert_eq!(error.to_string(), format!("{} busy keys: a table takes at most 268435456", usize::MAX));
+    let million = sized(1_000_000).unwrap();
+    assert!(million.memory() <= 32_000_000, "{}", million.memory());
+}
+
+#[test]
+fn a_change_of_the_quota_reaches_all_keys_and_carries_what_they_owe() {
+    let table = Keyed::<u64>::token_bucket(Quota::per_second(100).burst(10)).build().unwrap();
+    table.try_acquire_n_at(&1, 5, 0).unwrap();
+    for change in 0..40 {
+        table.set_quota_at(Quota::per_second(1 + change % 2).burst(10), 0).unwrap();
+        assert_eq!(table.available_at(&1, 0), 5, "{change}");
+        assert_eq!(table.available_at(&2, 0), 10);
+        assert!(table.try_acquire_n_at(&1, 6, 0).is_err());
+    }
+}
