@@ -33,7 +33,7 @@
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | the same for a provider that counts by the minute, wherever its minute begins | [`Shaper::over`] a [`SlidingLog`] |
 //! | the same under another law | [`Shaper::over`] a limiter |
-//! | a budget for each key: user, address, route | a limiter for each in a map of your own |
+//! | a budget for each key: user, address, route | [`Keyed`] |
 //!
 //! Mistakes that are often made, and what is better:
 //!
@@ -46,36 +46,14 @@
 //!
 //! The example `compare` replays requests through all of them, and draws what becomes of each.
 //!
-//! One limiter is one budget. There is no type for keys: a map holds them, and it is yours to bound it. A bucket whose
-//! [`Snapshot::reset_after`] is zero is full, as a new one would be, and may go. Ask under the map's lock, else one that has gone
-//! and its successor are two budgets:
+//! One limiter is one budget. A [`Keyed`] is one for each key, in bounded memory:
 //!
 //! ```
-//! use std::collections::HashMap;
-//! use std::sync::Mutex;
-//! use std::time::Duration;
-//! use tollgate::{Quota, Refused, TokenBucket};
+//! use tollgate::{Keyed, Quota};
 //!
-//! #[derive(Default)]
-//! struct Users(Mutex<HashMap<String, TokenBucket>>);
-//!
-//! impl Users {
-//!     fn ask(&self, user: &str) -> Result<(), Refused> {
-//!         let mut users = self.0.lock().unwrap();
-//!         let new = || TokenBucket::new(Quota::per_second(5).burst(5));
-//!         users.entry(user.to_owned()).or_insert_with(new).try_acquire()
-//!     }
-//!
-//!     /// To be called now and then.
-//!     fn clean_up(&self) {
-//!         self.0.lock().unwrap().retain(|_, bucket| bucket.snapshot().reset_after != Some(Duration::ZERO));
-//!     }
-//! }
-//! # let users = Users::default();
-//! # users.ask("ann").unwrap();
-//! # users.0.lock().unwrap().insert("bob".to_owned(), TokenBucket::new(Quota::per_day(1)));
-//! # users.clean_up();
-//! # assert!(!users.0.lock().unwrap().contains_key("bob"));
+//! let users = Keyed::<String>::token_bucket(Quota::per_second(5).burst(5)).max_keys(10_000).build()?;
+//! users.try_acquire("ann")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! And which clock? A limiter reads [`DefaultClock`] unless it is given another: [`CoarseClock`] where reading the time is most

@@ -22,9 +22,8 @@ use crate::time::Nanos;
 
 /// A budget for each key: client, user, address, route. Share it as `Arc<Keyed>`.
 ///
-/// Each key is limited by itself, under one law and one quota. A key
-/// is anything that can be hashed, and is looked up as anything that it borrows as: a `Keyed<String>` by `&str`. Nothing is
-/// swept, and no memory is taken for keys that owe nothing.
+/// Each key is limited by itself, under one law and one quota. A key is anything that can be hashed, and is looked up as anything
+/// that it borrows as: a `Keyed<String>` by `&str`. Nothing is swept, and no memory is taken for keys that owe nothing.
 ///
 /// # Examples
 ///
@@ -41,6 +40,48 @@ use crate::time::Nanos;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Guarantees
+///
+/// - Every key is held to its law as a [`Limiter`](crate::Limiter) of its own would be, whatever threads, clocks and inputs do.
+///   Threads that see a key first at the same instant share one budget from the start.
+/// - A *busy* key, one of which something still counts, never loses its place to another. A key *at rest* equals one that was never
+///   seen, so its place may be taken; no call is needed for that.
+/// - The memory is bounded, and known ([`memory`](Self::memory)). Where all places are busy, a newcomer is refused with
+///   [`Refused::NoRoom`], or shares one budget with all such newcomers: see [`KeyedBuilder::when_full`].
+/// - Decisions on known keys are lock-free: a thread that is stopped anywhere blocks none of them. First sight of a key takes a
+///   short lock that few keys share.
+/// - No code of the caller (hashing a key, a clock, a waker) runs under a lock.
+///
+/// # All keys share one clock
+///
+/// A key that has lost its place while it was at rest is judged no earlier than the instant at which that was so, and a new quota
+/// counts for all keys from one instant on. So a thread whose clock is behind gets nothing twice; if the clock goes back by a
+/// year, waits may be a year longer for every key.
+///
+/// # Fingerprints
+///
+/// A key is not kept: it is known by 64 bits of its hash. Two keys with the same fingerprint share one budget. With the default
+/// hasher, which is keyed at random, that happens to any two of ten million busy keys with a probability of 3 in a million; nobody
+/// can choose such keys. See [`KeyedBuilder::hasher`].
+///
+/// # Exactness
+///
+/// As for a [`Limiter`](crate::Limiter), but in one unit for all keys: T = num/den nanoseconds in lowest terms is exact where den is at
+/// most 128, which holds for all whole nanoseconds, for 3 and for 7 per second. Else it is rounded up once, to the next 1/128 of
+/// a nanosecond or finest power of two that fits.
+///
+/// # Changes of the quota
+///
+/// [`set_quota`](Self::set_quota) takes the same time for any number of keys. A busy key carries its permits, as a limiter does; a
+/// key at rest has the new burst at once. Under [`Quota::UNLIMITED`] no key takes anything, and every key is at rest when that ends.
+/// Each change makes a version, and there are 15: every 14th walks through the table first, some milliseconds for a million keys,
+/// while known keys go on. (The end of a time field, once in 26 days at most, counts as a change.)
+///
+/// # Cost
+///
+/// 32 bytes a key of `max_keys`, whatever the type of the key. A decision on a known key reads one cache line, seldom two, and
+/// writes it for a yes; a no writes nothing. Nothing is allocated after construction.
 pub struct Keyed<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomState> {
     store: A::Store,
     plans: <A::Plans as Plans>::Of<K>,
