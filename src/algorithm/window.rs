@@ -45,6 +45,7 @@ pub struct Windows<K> {
     pub(crate) unlimited: bool,
     /// Whether nothing is admitted before `end`.
     pub(crate) held: bool,
+    /// For a version of a table of keys, which holds nobody, it is when the version began.
     pub(crate) end: Nanos,
     pub(crate) kind: PhantomData<K>,
 }
@@ -424,6 +425,70 @@ impl<K: Kind> Windows<K> {
         let start = first.saturating_sub(first.checked_rem(self.length).unwrap_or(0));
         let counted = if self.unlimited { 0 } else { left.counted.unwrap_or(self.limit) };
         Self { held, end: if held { end } else { Nanos::ZERO }, ..*self }.opened(start, 0, counted.min(K::MAX_LIMIT))
+    }
+
+    /// The version of a table of keys that begins at `since`, with its index counted from the window of that instant.
+    ///
+    /// Its counts are as wide as those that were granted under `before` and still count, so that another limit keeps them: two
+    /// windows after `before` began, those that it found have faded.
+    pub(crate) fn for_table(quota: &Quota, since: Nanos, before: Option<&Self>) -> Self {
+        let next = Self::new(quota);
+        let at = u128::from(since.get());
+        let start = at.saturating_sub(at.checked_rem(next.length).unwrap_or(0));
+        let found = before.map_or(0, |before| {
+            let faded = before.length.saturating_mul(2).saturating_add(before.end.get().into());
+            if before.unlimited || next.unlimited {
+                0
+            } else if at >= faded {
+                width(before.limit)
+            } else {
+                before.bits
+            }
+        });
+        let origin = u64::try_from(start).unwrap_or(u64::MAX);
+        Self { origin, bits: next.bits.max(found), end: since, ..next }
+    }
+
+    /// The first instant from which on nothing of `field` counts; 0 if nothing does at any time.
+    pub(crate) fn faded(&self, field: u64) -> u128 {
+        let counts = self.counts(field);
+        let windows = match (counts.previous, counts.current) {
+            _ if self.unlimited => return 0,
+            (0, 0) => return 0,
+            (_, 0) => 1,
+            _ => u128::from(Self::COUNTS),
+        };
+        counts.start.saturating_add(self.length.saturating_mul(windows))
+    }
+
+    /// The field under `next`, a version of a table, that carries what still counts when that begins. Another limit keeps the counts;
+    /// another window length counts in its first window what still counted. [`FIELD_END`] if it does not fit.
+    pub(crate) fn carried(&self, field: u64, next: &Self) -> u64 {
+        if next.unlimited || self.faded(field) <= next.end.get().into() {
+            return 0;
+        }
+        let counts = if self.length == next.length {
+            self.counts_at(field, Nanos::new(next.origin))
+        } else {
+            let counts = self.counts_at(field, next.end);
+            let first = counts.start.max(next.end.get().into());
+            Counts {
+                start: first.saturating_sub(first.checked_rem(next.length).unwrap_or(0)),
+                index: 0,
+                previous: 0,
+                current: self.estimate(&counts, next.end),
+            }
+        };
+        let most = next.mask();
+        let index = counts.start.saturating_sub(next.origin.into()).checked_div(next.length).unwrap_or(0);
+        let counts = if counts.current.max(counts.previous) > most {
+            // By a clock that was set back more may count than any limit let pass. What is too much for a count is more than the
+            // limit for a window more, too.
+            Counts { index: index.saturating_add(1), previous: most, current: most, ..counts }
+        } else {
+            Counts { index, ..counts }
+        };
+        next.field(&counts).unwrap_or(FIELD_END)
     }
 
     /// The same version with the index counted from the window that begins at `start`, and its first field.

@@ -15,9 +15,15 @@ use crate::time::Nanos;
 impl FieldLaw for Gcra {
     type Record = Rate;
 
-    fn version(quota: &Quota, since: Nanos) -> Rate {
+    fn version(quota: &Quota, since: Nanos, before: Option<&Rate>) -> Rate {
         let burst = quota.policing_burst();
-        Rate { origin: since, ..Rate::new(Interval::fit_for_table(quota, burst, burst), burst) }
+        let interval = Interval::fit_for_table(quota, burst, burst);
+        // Without a rate no time tells the unit, as in `Left::start`.
+        let ticks = match before {
+            Some(before) if interval.mul == 0 => interval.ticks.min(before.interval.ticks.max(1)),
+            _ => interval.ticks,
+        };
+        Rate { origin: since, ..Rate::new(Interval { ticks, ..interval }, burst) }
     }
 
     #[inline]
@@ -90,7 +96,7 @@ mod tests {
     use crate::refused::Refused;
 
     fn version(quota: Quota, since: u64) -> Rate {
-        Gcra::version(&quota, Nanos::new(since))
+        Gcra::version(&quota, Nanos::new(since), None)
     }
 
     fn granted(rate: &Rate, tat: u64, now: u64, n: u64) -> u64 {
@@ -119,7 +125,7 @@ mod tests {
         let rate = version(quota, 0);
         let now = Nanos::MAX;
         assert_eq!(Gcra::admit(&rate, 5, now, 2), Admission::Beyond);
-        let next = Gcra::version(&quota, now);
+        let next = Gcra::version(&quota, now, Some(&rate));
         let tat = Gcra::carried(&rate, 5, &next);
         assert!(matches!(Gcra::admit(&next, tat, now, 3), Admission::Granted(_)));
     }

@@ -4,6 +4,7 @@
 //! origin is the instant of the change. A field of 0 is a key at rest, which is one that was never seen.
 
 mod bucket;
+mod windows;
 
 use super::sealed;
 use crate::cell::Record;
@@ -17,8 +18,9 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     /// One version of the quota.
     type Record: Record;
 
-    /// The version of `quota` for all keys from `since` on, in the unit of a table. Under it a field of 0 is a key at rest.
-    fn version(quota: &Quota, since: Nanos) -> Self::Record;
+    /// The version of `quota` for all keys from `since` on, in the unit of a table, that follows `before`. Under it a field of 0 is a
+    /// key at rest.
+    fn version(quota: &Quota, since: Nanos, before: Option<&Self::Record>) -> Self::Record;
 
     /// The field after the usual grant, in machine words. `None` says nothing: it may be refused, or not fit.
     fn admit_in_64_bits(record: &Self::Record, field: u64, now: Nanos, n: u64) -> Option<u64>;
