@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use super::table::Table;
 use super::{KeyedError, WhenFull};
-use crate::algorithm::{Algorithm, Gcra};
+use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, SlidingCounterLaw};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
@@ -117,3 +117,5 @@ macro_rules! keyed_law {
 const ANY: fn(&Quota) -> Result<(), QuotaError> = |_| Ok(());
 
 keyed_law!(Gcra, Table, ANY);
+keyed_law!(FixedWindowLaw, Table, ANY);
+keyed_law!(SlidingCounterLaw, Table, SlidingCounterLaw::check);

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 
 use self::law::{Asked, Plans, Police, Store};
-use crate::algorithm::Gcra;
+use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw};
 use crate::clock::{Clock, DefaultClock};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
@@ -99,6 +99,17 @@ impl<K: ?Sized> Keyed<K> {
     /// Configures a table of [`LeakyBucket`](crate::LeakyBucket)s, which is another name for [`token_bucket`](Self::token_bucket).
     pub fn leaky_bucket(quota: Quota) -> KeyedBuilder<K> {
         Self::token_bucket(quota)
+    }
+
+    /// Configures a table of [`FixedWindow`](crate::FixedWindow)s. Windows are the same for all keys: whole multiples of their
+    /// length since the clock's origin.
+    pub fn fixed_window(quota: Quota) -> KeyedBuilder<K, FixedWindowLaw> {
+        KeyedBuilder::new(quota)
+    }
+
+    /// Configures a table of [`SlidingCounter`](crate::SlidingCounter)s.
+    pub fn sliding_counter(quota: Quota) -> KeyedBuilder<K, SlidingCounterLaw> {
+        KeyedBuilder::new(quota)
     }
 }
 

@@ -92,3 +92,20 @@ fn a_change_of_the_quota_reaches_all_keys_and_carries_what_they_owe() {
         assert!(table.try_acquire_n_at(&1, 6, 0).is_err());
     }
 }
+
+#[test]
+fn windows_are_the_same_for_all_keys() {
+    // express-rate-limit/express-rate-limit#194: one key's reset must not clear another's.
+    for other_rolls in [false, true] {
+        let table = Keyed::<str>::fixed_window(Quota::new(5, 180 * SECOND).unwrap()).build().unwrap();
+        assert_eq!((0..6).filter(|_| table.try_acquire_at("a", 0).is_ok()).count(), 5);
+        assert_eq!((0..5).filter(|_| table.try_acquire_at("b", 179 * SECOND).is_ok()).count(), 5);
+        let refused = table.try_acquire_at("b", 179 * SECOND).unwrap_err();
+        assert_eq!(refused.retry_after(), Some(SECOND));
+        if other_rolls {
+            table.try_acquire_at("a", 180 * SECOND).unwrap();
+        }
+        assert!(table.try_acquire_at("b", 180 * SECOND - Duration::from_nanos(1)).is_err());
+        assert_eq!(table.try_acquire_at("b", 180 * SECOND), Ok(()));
+    }
+}

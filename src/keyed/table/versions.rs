@@ -50,7 +50,7 @@ pub(super) struct Setter {
 impl<A: FieldLaw> Versions<A> {
     pub(super) fn new(quota: Quota) -> Self {
         let sets: [_; SETS] = std::array::from_fn(|_| Default::default());
-        A::version(&quota, Nanos::ZERO).store(&sets[1]);
+        A::version(&quota, Nanos::ZERO, None).store(&sets[1]);
         Self { current: AtomicU64::new(1), sets, setter: Mutex::new(Setter { quota, since: Nanos::ZERO, changes: 0 }) }
     }
 
@@ -116,7 +116,7 @@ impl<A: FieldLaw> Versions<A> {
         }
         setter.changes = setter.changes.saturating_add(1);
         setter.since = setter.since.max(now);
-        A::version(&setter.quota, setter.since).store(&self.sets[next(current)]);
+        A::version(&setter.quota, setter.since, Some(&self.record(current))).store(&self.sets[next(current)]);
         // Release: see the type.
         self.current.store(next(current) as u64, Ordering::Release);
     }
