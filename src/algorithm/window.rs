@@ -429,14 +429,14 @@ impl<K: Kind> Windows<K> {
 
     /// The version of a table of keys that begins at `since`, with its index counted from the window of that instant.
     ///
-    /// Its counts are as wide as those that were granted under `before` and still count, so that another limit keeps them: two
-    /// windows after `before` began, those that it found have faded.
+    /// Its counts are as wide as those that were granted under `before` and still count, so that another limit keeps them. Two
+    /// windows after `before` began those that it found have faded, by all clocks that are less than a minute apart.
     pub(crate) fn for_table(quota: &Quota, since: Nanos, before: Option<&Self>) -> Self {
         let next = Self::new(quota);
         let at = u128::from(since.get());
         let start = at.saturating_sub(at.checked_rem(next.length).unwrap_or(0));
         let found = before.map_or(0, |before| {
-            let faded = before.length.saturating_mul(2).saturating_add(before.end.get().into());
+            let faded = before.length.saturating_mul(2).saturating_add(before.end.get().into()).saturating_add(MINUTE);
             if before.unlimited || next.unlimited {
                 0
             } else if at >= faded {
@@ -501,6 +501,9 @@ impl<K: Kind> Windows<K> {
 }
 
 const FIELD_END: u64 = (1 << FIELD_BITS) - 1;
+
+/// In nanoseconds.
+const MINUTE: u128 = 60_000_000_000;
 
 /// The bits that counts up to `most` need.
 const fn width(most: u64) -> u32 {

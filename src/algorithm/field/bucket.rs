@@ -1,4 +1,5 @@
 //! The bucket of a key: its theoretical arrival time in ticks since the version began.
+#![expect(clippy::arithmetic_side_effects, reason = "ticks, bounded as in algorithm::gcra")]
 
 use std::time::Duration;
 
@@ -18,16 +19,17 @@ impl FieldLaw for Gcra {
     fn version(quota: &Quota, since: Nanos, before: Option<&Rate>) -> Rate {
         let burst = quota.policing_burst();
         let interval = Interval::fit_for_table(quota, burst, burst);
-        // Without a rate no time tells the unit, as in `Left::start`.
-        let ticks = match before {
-            Some(before) if interval.mul == 0 => interval.ticks.min(before.interval.ticks.max(1)),
-            _ => interval.ticks,
-        };
-        Rate { origin: since, ..Rate::new(Interval { ticks, ..interval }, burst) }
+        if !is_stopped(&interval) {
+            return Rate { origin: since, ..Rate::new(interval, burst) };
+        }
+        // As in `Left::start`, the unit of the version before keeps a fraction of a permit.
+        let ticks = before.map_or(interval.ticks, |before| interval.ticks.min(before.interval.ticks.max(1)));
+        stopped(Rate { origin: since, ..Rate::new(Interval { ticks, ..interval }, burst) })
     }
 
     #[inline]
     fn admit_in_64_bits(rate: &Rate, tat: u64, now: Nanos, n: u64) -> Option<u64> {
+        // What a field holds besides at a rate of 0 is beyond the capacity, so that it says nothing here.
         rate.admit_in_64_bits(tat, now, n)
     }
 
@@ -35,30 +37,38 @@ impl FieldLaw for Gcra {
         if n == 0 {
             return Admission::Granted(tat);
         }
-        let now = judged(rate, tat, now);
-        match rate.admit(tat, now, n) {
-            Some(next) => gcra::field(next).map_or(Admission::Beyond, Admission::Granted),
-            None => Admission::Refused(rate.refusal(tat, now, n)),
+        let (rate, debt) = plain(rate, tat);
+        let now = judged(&rate, tat, now);
+        match rate.admit(debt, now, n) {
+            Some(next) => gcra::field(next + Ticks::from(tat - debt)).map_or(Admission::Beyond, Admission::Granted),
+            None => Admission::Refused(rate.refusal(debt, now, n)),
         }
     }
 
-    fn snapshot(rate: &Rate, tat: u64, now: Nanos) -> Snapshot {
-        rate.snapshot(tat, judged(rate, tat, now))
+    fn snapshot_of(rate: &Rate, tat: u64, now: Nanos) -> Snapshot {
+        let (rate, debt) = plain(rate, tat);
+        rate.snapshot(debt, judged(&rate, tat, now))
     }
 
     fn refunded(rate: &Rate, tat: u64, now: Nanos, n: u64) -> u64 {
-        not_before_origin(rate.refunded(tat, now, n))
+        let (rate, debt) = plain(rate, tat);
+        not_before_origin(rate.refunded(debt, now, n)) + (tat - debt)
     }
 
     fn emptied(rate: &Rate, tat: u64, now: Nanos) -> u64 {
-        not_before_origin(rate.filled(tat, now))
+        let (rate, debt) = plain(rate, tat);
+        not_before_origin(rate.filled(debt, now)) + (tat - debt)
     }
 
     fn rest(rate: &Rate, tat: u64) -> Option<Nanos> {
         if tat == 0 || rate.interval.ticks == 0 {
             return Some(Nanos::ZERO);
         }
-        let at = rate.nanos_at(tat.into())?;
+        let (rate, debt) = plain(rate, tat);
+        if is_stopped(&rate.interval) {
+            return (debt == 0).then_some(rate.origin);
+        }
+        let at = rate.nanos_at(debt.into())?;
         u64::try_from(at.max(0)).ok().map(Nanos::new)
     }
 
@@ -67,16 +77,79 @@ impl FieldLaw for Gcra {
         if next.interval.ticks == 0 || Self::rest(rate, tat).is_some_and(|rest| rest <= change) {
             return 0;
         }
-        gcra::first_field(rate.left(tat, change, rate.capacity, rate.origin).arrival(next))
+        let (rate, debt) = plain(rate, tat);
+        let left = rate.left(debt, change, rate.capacity, rate.origin);
+        let (shared, _) = plain(next, 0);
+        gcra::first_field(left.arrival(&shared) + behind(next, left.since()))
     }
 
     fn law(quota: Quota, rate: &Rate, tat: u64) -> Self {
-        Self { cell: Cell::new(quota, rate, tat, rate.origin, Duration::MAX) }
+        let (rate, debt) = plain(rate, tat);
+        Self { cell: Cell::new(quota, &rate, debt, rate.origin, Duration::MAX) }
     }
 
     fn state(&self) -> (Rate, u64) {
-        pause::look(&self.cell, |rate, tat| (*rate, tat))
+        match pause::look(&self.cell, |rate, tat| (*rate, tat)) {
+            (rate, 0) => from_earlier(rate),
+            state => state,
+        }
     }
+}
+
+/// A bucket that is full from its origin on, as one that was not before: a field of 0 says that of a key in a table.
+fn from_earlier(rate: Rate) -> (Rate, u64) {
+    let Interval { mul, shift, .. } = rate.interval;
+    if mul == 0 || rate.origin == Nanos::ZERO {
+        return (rate, 0);
+    }
+    // Long ticks are 1 a unit; those of which the clock has not seen one are rounded up.
+    let unit = Duration::from_nanos(1u64.checked_shl(shift.into()).unwrap_or(u64::MAX));
+    (Rate { origin: rate.origin.saturating_sub(unit), ..rate }, mul.into())
+}
+
+/// Whether time gives nothing.
+fn is_stopped(interval: &Interval) -> bool {
+    interval.mul == 0 && interval.ticks > 0
+}
+
+/// At a rate of 0 a TAT tells no time, but a key that had used times after that at which the rate became 0, by a clock that was
+/// set back, must not be given them again by the next quota. So the field is `lap * (capacity + 1) + debt`, where the laps are
+/// the time from the origin to the instant from which the key counts, rounded up to a power of two of nanoseconds.
+///
+/// That is 1 ns if 18 minutes then fit, and grows with the capacity. Where that is beyond a sixth of the field nothing fits.
+fn stopped(rate: Rate) -> Rate {
+    let most = Ticks::from(gcra::FIELD_END - rate.capacity) / (Ticks::from(rate.capacity) + 1);
+    let mut shift = 0;
+    while most << shift < LONGEST_STEP && most > 0 {
+        shift += 1;
+    }
+    Rate { interval: Interval { shift, ..rate.interval }, ..rate }
+}
+
+/// How far a clock may be set back before a rate of 0, in nanoseconds.
+const LONGEST_STEP: Ticks = 1 << 40;
+
+/// The version as it counts for a key alone, and the TAT in it.
+fn plain(rate: &Rate, tat: u64) -> (Rate, u64) {
+    if !is_stopped(&rate.interval) {
+        return (*rate, tat);
+    }
+    let turn = rate.capacity + 1;
+    let laps = Duration::from_nanos((tat / turn).checked_shl(rate.interval.shift.into()).unwrap_or(u64::MAX));
+    let interval = Interval { shift: 0, ..rate.interval };
+    (Rate { interval, origin: rate.origin.saturating_add(laps), ..*rate }, tat % turn)
+}
+
+/// What the field holds besides the TAT under `rate` if the key counts from `since`.
+fn behind(rate: &Rate, since: Nanos) -> Ticks {
+    if !is_stopped(&rate.interval) {
+        return 0;
+    }
+    let (after, shift) = (Ticks::from(since.get().saturating_sub(rate.origin.get())), rate.interval.shift);
+    let turn = Ticks::from(rate.capacity) + 1;
+    let most = Ticks::from(gcra::FIELD_END - rate.capacity) / turn;
+    let laps = (after >> shift) + Ticks::from((after >> shift) << shift < after);
+    laps.min(most) * turn
 }
 
 /// The time at which a call at `now` counts: a key at rest has the whole burst, so a clock that is behind the version, at whose
@@ -111,7 +184,7 @@ mod tests {
         let rate = version(Quota::per_second(10).burst(3), 1_000);
         for now in [0, 999, 1_000, 1_001, 1 << 40] {
             let full = granted(&rate, 0, now, 3);
-            assert_eq!(Gcra::snapshot(&rate, 0, Nanos::new(now)).remaining, 3);
+            assert_eq!(Gcra::snapshot_of(&rate, 0, Nanos::new(now)).remaining, 3);
             assert!(matches!(
                 Gcra::admit(&rate, full, Nanos::new(now), 1),
                 Admission::Refused(Refused::TooSoon { .. })

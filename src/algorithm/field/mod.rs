@@ -4,6 +4,8 @@
 //! origin is the instant of the change. A field of 0 is a key at rest, which is one that was never seen.
 
 mod bucket;
+#[cfg(test)]
+mod reference;
 mod windows;
 
 use super::sealed;
@@ -22,14 +24,14 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     /// key at rest.
     fn version(quota: &Quota, since: Nanos, before: Option<&Self::Record>) -> Self::Record;
 
-    /// The field after the usual grant, in machine words. `None` says nothing: it may be refused, or not fit.
+    /// The field after the usual grant of `n`, above 0, in machine words. `None` says nothing: it may be refused, or not fit.
     fn admit_in_64_bits(record: &Self::Record, field: u64, now: Nanos, n: u64) -> Option<u64>;
 
     /// What the law says to `n` more. A request of none is granted, and leaves the field as it is.
     fn admit(record: &Self::Record, field: u64, now: Nanos, n: u64) -> Admission;
 
     /// The key at `now`, for a look.
-    fn snapshot(record: &Self::Record, field: u64, now: Nanos) -> Snapshot;
+    fn snapshot_of(record: &Self::Record, field: u64, now: Nanos) -> Snapshot;
 
     /// The field after `n` permits were given back, never above `field`.
     fn refunded(record: &Self::Record, field: u64, now: Nanos, n: u64) -> u64;

@@ -35,7 +35,7 @@ impl<K: Kind> FieldLaw for Windowed<K> {
         }
     }
 
-    fn snapshot(windows: &Windows<K>, field: u64, now: Nanos) -> Snapshot {
+    fn snapshot_of(windows: &Windows<K>, field: u64, now: Nanos) -> Snapshot {
         windows.snapshot(field, now)
     }
 
