@@ -19,7 +19,7 @@ use crate::time::Nanos;
 /// `(capacity + 1) * T` less a tick.
 #[derive(Debug)]
 pub struct LeakyQueueLaw {
-    cell: Cell<Rate>,
+    pub(crate) cell: Cell<Rate>,
 }
 
 impl Algorithm for LeakyQueueLaw {}
@@ -155,11 +155,16 @@ impl LeakyQueueLaw {
 
 /// A queue of `quota` whose server is free from `origin` on.
 fn idle(quota: &Quota, origin: Nanos) -> Rate {
+    idle_in(quota, origin, Interval::fit)
+}
+
+/// The same in the unit that `fit` chooses.
+pub(crate) fn idle_in(quota: &Quota, origin: Nanos, fit: impl Fn(&Quota, u64, u64) -> Interval) -> Rate {
     // The debt may be one permit more than the burst, so that is one less than elsewhere. A rate of 0 serves one and no other.
     let most = if quota.permits() == 0 { 1 } else { Quota::MAX_BURST.saturating_sub(1) };
     let burst = quota.policing_burst().min(most);
     let span = burst.saturating_add(1);
-    let interval = Interval::fit(quota, burst, span);
+    let interval = fit(quota, burst, span);
     // `Interval::fit` has bounded the product.
     let capacity = interval.ticks.saturating_mul(span).saturating_sub(1);
     if quota.is_unlimited() {
@@ -172,7 +177,7 @@ fn idle(quota: &Quota, origin: Nanos) -> Rate {
 /// When the server is free after `n` more that come at `now`; `None` if there is no room for them. Where nothing is limited they
 /// take no time. At a rate of 0 it is never free again, and what is kept beyond T is how long after the origin the one starts.
 #[inline]
-fn admit(rate: &Rate, free_at: u64, now: Nanos, n: u64) -> Option<Ticks> {
+pub(crate) fn admit(rate: &Rate, free_at: u64, now: Nanos, n: u64) -> Option<Ticks> {
     if rate.interval.ticks == 0 {
         return (!rate.is_held(now)).then_some(free_at.into());
     }
@@ -185,12 +190,12 @@ fn admit(rate: &Rate, free_at: u64, now: Nanos, n: u64) -> Option<Ticks> {
 }
 
 /// When a request starts that comes at `now`: at once, or when all that was told before is done, rounded up to a nanosecond.
-fn start(rate: &Rate, free_at: u64, now: Nanos) -> Nanos {
+pub(crate) fn start(rate: &Rate, free_at: u64, now: Nanos) -> Nanos {
     now.max(free_from(rate, free_at))
 }
 
 /// The instant at which all that was told is done. At a rate of 0, that from which one is served, or at which he starts.
-fn free_from(rate: &Rate, free_at: u64) -> Nanos {
+pub(crate) fn free_from(rate: &Rate, free_at: u64) -> Nanos {
     if rate.interval.mul == 0 {
         rate.origin.saturating_add(Duration::from_nanos(free_at.saturating_sub(rate.interval.ticks)))
     } else {

@@ -154,7 +154,7 @@ fn behind(rate: &Rate, since: Nanos) -> Ticks {
 
 /// The time at which a call at `now` counts: a key at rest has the whole burst, so a clock that is behind the version, at whose
 /// beginning that is there, counts as that.
-fn judged(rate: &Rate, tat: u64, now: Nanos) -> Nanos {
+pub(super) fn judged(rate: &Rate, tat: u64, now: Nanos) -> Nanos {
     if tat == 0 { now.max(rate.origin) } else { now }
 }
 

@@ -4,6 +4,7 @@
 //! origin is the instant of the change. A field of 0 is a key at rest, which is one that was never seen.
 
 mod bucket;
+mod leaky_queue;
 #[cfg(test)]
 mod reference;
 mod windows;
