@@ -5,9 +5,14 @@
 
 #[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 mod real {
-    pub(crate) use parking_lot::{Condvar, Mutex};
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use parking_lot::{Condvar, Mutex, RwLock};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use std::thread_local;
+
+    /// How many threads run at once.
+    pub(crate) fn parallelism() -> usize {
+        std::thread::available_parallelism().map_or(1, Into::into)
+    }
 }
 
 #[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
@@ -22,7 +27,7 @@ use shuttle::sync as checked;
 mod modelled {
     use super::checked;
 
-    pub(crate) use checked::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use checked::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     use std::ops::{Deref, DerefMut};
     use std::sync::PoisonError;
     use std::time::Duration;
@@ -61,6 +66,29 @@ mod modelled {
         fn deref_mut(&mut self) -> &mut T {
             self.0.as_deref_mut().expect("held")
         }
+    }
+
+    /// A lock for one writer or many readers, without poisoning.
+    #[derive(Debug, Default)]
+    pub(crate) struct RwLock<T>(checked::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(checked::RwLock::new(value))
+        }
+
+        pub(crate) fn read(&self) -> checked::RwLockReadGuard<'_, T> {
+            self.0.read().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        pub(crate) fn write(&self) -> checked::RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// The least at which state is spread over several locks.
+    pub(crate) fn parallelism() -> usize {
+        1
     }
 
     /// A condition variable with parking_lot's `wait_for`.

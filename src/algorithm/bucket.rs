@@ -73,6 +73,14 @@ impl sealed::Algorithm for Gcra {
     fn quota(&self) -> Quota {
         self.cell.quota()
     }
+
+    fn largest(quota: &Quota) -> u64 {
+        if quota.is_unlimited() { u64::MAX } else { quota.policing_burst() }
+    }
+
+    fn rests_from(&self) -> Option<Nanos> {
+        pause::look(&self.cell, Rate::rest)
+    }
 }
 
 impl sealed::Policing for Gcra {

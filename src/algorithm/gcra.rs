@@ -216,6 +216,12 @@ impl Rate {
         self.nanos_at(tick).map_or(Nanos::MAX, |at| Nanos::new(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
     }
 
+    /// The first instant from which on the bucket is full; `None` if it never is, within 584 years.
+    pub(crate) fn rest(&self, tat: u64) -> Option<Nanos> {
+        let since_zero = self.until(tat.into(), Nanos::ZERO)?;
+        u64::try_from(since_zero.as_nanos()).ok().map(Nanos::new)
+    }
+
     /// The bucket at `now`, for a look.
     pub(crate) fn snapshot(&self, tat: u64, now: Nanos) -> Snapshot {
         let limit = self.burst();

@@ -103,6 +103,17 @@ impl sealed::Algorithm for LeakyQueueLaw {
     fn quota(&self) -> Quota {
         self.cell.quota()
     }
+
+    fn largest(quota: &Quota) -> u64 {
+        idle(quota, Nanos::ZERO).burst()
+    }
+
+    fn rests_from(&self) -> Option<Nanos> {
+        pause::look(&self.cell, |rate, free_at| {
+            let served = rate.interval.mul == 0 && free_at > 0;
+            Some(free_from(rate, free_at)).filter(|at| !served && *at < Nanos::MAX)
+        })
+    }
 }
 
 impl LeakyQueueLaw {

@@ -275,6 +275,14 @@ impl Taken<'_> {
         Refused::TooSoon { asked: n, remaining, retry_after }
     }
 
+    /// The first instant from which on nothing counts; `None` if that is beyond 584 years.
+    pub(crate) fn rest(&self) -> Option<Nanos> {
+        let last = self.head.checked_sub(1).filter(|last| *last >= self.log.from && !self.log.unlimited);
+        let Some(last) = last else { return Some(Nanos::ZERO) };
+        let own = u128::from(self.time(last)).saturating_add(self.log.length);
+        u64::try_from(own.saturating_add(self.log.offset.into())).ok().map(Nanos::new)
+    }
+
     /// The log at `now`, for a look.
     pub(crate) fn snapshot(&self, now: Nanos) -> Snapshot {
         let limit = self.limit();

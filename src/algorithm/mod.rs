@@ -56,6 +56,16 @@ pub(crate) mod sealed {
         /// Pauses until `end`, for the longest pause at most. Ends a pause if `end` is not after `now`.
         fn pause_until(&self, end: Nanos, now: Nanos);
         fn quota(&self) -> Quota;
+
+        /// The most that is ever admitted at once under `quota`; everything if unlimited.
+        fn largest(quota: &Quota) -> u64;
+        /// The first instant from which on the law, left alone, answers as one that is new, for ever after: [`Nanos::ZERO`] if it
+        /// does at any time, `None` if it never does, within 584 years.
+        fn rests_from(&self) -> Option<Nanos>;
+        /// The bytes that it has allocated.
+        fn allocated(&self) -> usize {
+            0
+        }
     }
 
     /// What a law that polices answers besides.

@@ -86,6 +86,11 @@ impl Rings {
         self.get(size).unwrap_or(&self.none)
     }
 
+    /// The bytes of all rings that were made.
+    pub(crate) fn allocated(&self) -> usize {
+        self.sizes.iter().filter_map(OnceLock::get).map(|ring| size_of_val(&*ring.0)).sum()
+    }
+
     /// Makes the ring of that size, unless it is there.
     pub(crate) fn open(&self, size: u8) -> Option<&Ring> {
         self.sizes.get(usize::from(size)).map(|ring| ring.get_or_init(|| Ring::new(size)))

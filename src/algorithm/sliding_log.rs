@@ -75,6 +75,18 @@ impl sealed::Algorithm for SlidingLogLaw {
     fn quota(&self) -> Quota {
         self.cell.quota()
     }
+
+    fn largest(quota: &Quota) -> u64 {
+        Log::new(quota).largest()
+    }
+
+    fn rests_from(&self) -> Option<Nanos> {
+        self.look(|taken| taken.rest())
+    }
+
+    fn allocated(&self) -> usize {
+        self.rings.allocated()
+    }
 }
 
 impl sealed::Policing for SlidingLogLaw {

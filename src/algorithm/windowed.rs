@@ -66,6 +66,15 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
     fn quota(&self) -> Quota {
         self.cell.quota()
     }
+
+    fn largest(quota: &Quota) -> u64 {
+        Windows::<K>::new(quota).limit()
+    }
+
+    fn rests_from(&self) -> Option<Nanos> {
+        let faded = pause::look(&self.cell, Windows::faded);
+        u64::try_from(faded).ok().map(Nanos::new)
+    }
 }
 
 impl<K: Kind> sealed::Policing for Windowed<K> {

@@ -2,9 +2,10 @@
 
 use std::borrow::Borrow;
 
+use super::map::Map;
 use super::table::Table;
 use super::{KeyedError, WhenFull};
-use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, SlidingCounterLaw};
+use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, SlidingCounterLaw, SlidingLogLaw};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
@@ -119,3 +120,4 @@ const ANY: fn(&Quota) -> Result<(), QuotaError> = |_| Ok(());
 keyed_law!(Gcra, Table, ANY);
 keyed_law!(FixedWindowLaw, Table, ANY);
 keyed_law!(SlidingCounterLaw, Table, SlidingCounterLaw::check);
+keyed_law!(SlidingLogLaw, Map, SlidingLogLaw::check);

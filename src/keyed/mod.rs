@@ -3,6 +3,7 @@
 
 mod builder;
 mod law;
+mod map;
 mod table;
 
 pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
@@ -13,7 +14,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 
 use self::law::{Asked, Plans, Police, Store};
-use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw};
+use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw, SlidingLogLaw};
 use crate::clock::{Clock, DefaultClock};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
@@ -109,6 +110,14 @@ impl<K: ?Sized> Keyed<K> {
 
     /// Configures a table of [`SlidingCounter`](crate::SlidingCounter)s.
     pub fn sliding_counter(quota: Quota) -> KeyedBuilder<K, SlidingCounterLaw> {
+        KeyedBuilder::new(quota)
+    }
+
+    /// Configures a table of [`SlidingLog`](crate::SlidingLog)s.
+    ///
+    /// A log is more than one word, so each busy key has a place of its own on the heap: some 1,400 bytes, and 8 for each of twice the
+    /// limit, rounded up to a power of two. See *Cost*.
+    pub fn sliding_log(quota: Quota) -> KeyedBuilder<K, SlidingLogLaw> {
         KeyedBuilder::new(quota)
     }
 }

@@ -535,7 +535,7 @@ const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Spreads a fingerprint, which may come from a hasher that does not (the finalizer of splitmix64, Steele et al. 2014).
 #[inline]
-const fn mixed(fingerprint: u64) -> u64 {
+pub(super) const fn mixed(fingerprint: u64) -> u64 {
     let mixed = (fingerprint ^ (fingerprint >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

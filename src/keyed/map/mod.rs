@@ -1,0 +1,430 @@
+//! The store of laws that are more than one word, and of laws whose keys have quotas of their own: a law for each key, in shards.
+//!
+//! A shard is a map under a lock. A key that is known takes the lock for reading, and its law decides as it does without
+//! keys. Whatever changes the map takes it for writing: the first sight of a key, another plan, a change of the quota.
+//!
+//! # Room
+//!
+//! A key at rest is as good as one that was never seen, so its entry can go at any time; a key in debt keeps it. Each shard lists its
+//! entries by the instant from which on they are at rest. Grants list nothing anew, they only make that instant later: so an
+//! entry is listed too early at worst, and is listed anew when it comes first. Each first sight looks at the few that are
+//! listed first, and if the map is full, at those that are listed first of all shards. So no call goes through the map to make
+//! room, and each look that finds nothing is paid for by a grant before.
+//!
+//! # Clocks that are behind
+//!
+//! A removed entry was at rest at the time of the call that removed it. To a caller whose clock is behind it would be in debt still,
+//! so a shard remembers the latest instant from which on one that was removed is at rest, and judges a key that it does not know at
+//! that instant at the earliest.
+//!
+//! # Locks
+//!
+//! A call holds the lock of one shard at a time, and that of the shared law besides, which comes last and under which no other is
+//! taken. A change of the quota holds the lock of setters, and takes the shards one after the other. Below all of them are the
+//! locks inside of laws. So locks are taken in one order, and nobody waits in a circle. Nothing of the caller's runs under any: the
+//! key is hashed, its quota told and the clock read before.
+
+mod fingerprints;
+mod shard;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::law::{Asked, Police, Store};
+use super::table::mixed;
+use super::{KeyedError, WhenFull};
+use crate::algorithm::{Algorithm, LeakyQueueLaw, Policing, sealed};
+use crate::quota::Quota;
+use crate::refused::Refused;
+use crate::snapshot::Snapshot;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, RwLock, parallelism};
+use crate::time::Nanos;
+use shard::{Shard, is_over, rest};
+
+/// Shards for each thread that runs at once: so many that two seldom meet.
+const SHARDS_PER_THREAD: usize = 16;
+
+/// How many entries each first sight looks at, to remove those at rest.
+const LOOKS: usize = 3;
+
+/// Laws by key.
+pub struct Map<A> {
+    shards: Box<[CachePadded<Guarded<A>>]>,
+    /// The shard of the one law that keys share for which there is no room; none if they are refused.
+    shared: Option<CachePadded<Guarded<A>>>,
+    /// How many entries were ever given a place, and how many have left it: `max_keys` fewer at most. Both wrap.
+    given: CachePadded<AtomicUsize>,
+    left: CachePadded<AtomicUsize>,
+    max_keys: usize,
+    /// Held while the quota is set: one setter at a time.
+    setter: Mutex<()>,
+}
+
+/// A shard, and what is known of it without its lock.
+struct Guarded<A> {
+    shard: RwLock<Shard<A>>,
+    /// Where the shard's list of entries by rest begins; or earlier, while one is being added. Written under the lock.
+    first_listed: AtomicU64,
+}
+
+/// The key under which the shared law stands in its shard.
+const SHARED: Asked = Asked { fingerprint: 0, quota: None };
+
+impl<A: Algorithm> Guarded<A> {
+    fn new(quota: Quota) -> CachePadded<Self> {
+        let shard = Shard::new(quota);
+        let first_listed = AtomicU64::new(shard.first_listed().get());
+        CachePadded::new(Self { shard: RwLock::new(shard), first_listed })
+    }
+
+    /// Changes the shard, and counts the entries that leave it in `left`, if their places are counted.
+    fn change<R>(&self, left: Option<&AtomicUsize>, change: impl FnOnce(&mut Shard<A>) -> R) -> R {
+        let mut shard = self.shard.write();
+        let changed = change(&mut shard);
+        let removed = shard.take_removed();
+        if let Some(left) = left.filter(|_| removed > 0) {
+            // Release: pairs with the Acquire in `Map::room`.
+            left.fetch_add(removed, Ordering::Release);
+        }
+        // Release: after that. Pairs with the Acquire in `Map::first_to_rest`.
+        self.first_listed.store(shard.first_listed().get(), Ordering::Release);
+        changed
+    }
+}
+
+impl<A: Algorithm> Map<A> {
+    /// An empty map of `quota`.
+    pub(super) fn new(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<Self, KeyedError> {
+        Ok(Self::with_shards(parallelism().saturating_mul(SHARDS_PER_THREAD), quota, max_keys, when_full))
+    }
+
+    /// The same with so many shards: a power of two, `max_keys` at most.
+    fn with_shards(shards: usize, quota: Quota, max_keys: usize, when_full: WhenFull) -> Self {
+        let shards = 1 << shards.min(max_keys).max(1).ilog2();
+        Self {
+            shards: (0..shards).map(|_| Guarded::new(quota)).collect(),
+            shared: (when_full == WhenFull::Share).then(|| Guarded::new(quota)),
+            given: CachePadded::new(AtomicUsize::new(0)),
+            left: CachePadded::new(AtomicUsize::new(0)),
+            max_keys,
+            setter: Mutex::new(()),
+        }
+    }
+
+    /// The shard of a key, and the key with a fingerprint that is spread. The lowest and the highest bits of that are for the map in
+    /// the shard, so the shard itself is chosen by some between.
+    #[inline]
+    fn place(&self, key: Asked) -> (&Guarded<A>, Asked) {
+        let fingerprint = mixed(key.fingerprint);
+        let mask = self.shards.len().wrapping_sub(1);
+        let index = usize::try_from(fingerprint >> 32).unwrap_or(0) & mask;
+        (&self.shards[index], Asked { fingerprint, ..key })
+    }
+
+    /// Changes a shard of keys.
+    fn change<R>(&self, guarded: &Guarded<A>, change: impl FnOnce(&mut Shard<A>) -> R) -> R {
+        guarded.change(Some(&self.left), change)
+    }
+
+    /// Asks the law of a key for `n`.
+    #[inline]
+    fn ask<R>(
+        &self,
+        key: Asked,
+        n: u64,
+        now: Nanos,
+        ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        let (guarded, key) = self.place(key);
+        if let Some(law) = guarded.shard.read().get(&key) {
+            return ask(law, now);
+        }
+        self.ask_slow(guarded, &key, n, now, ask)
+    }
+
+    /// The same of a key that was not known, or not under this plan.
+    #[cold]
+    fn ask_slow<R>(
+        &self,
+        guarded: &Guarded<A>,
+        key: &Asked,
+        n: u64,
+        now: Nanos,
+        ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        let mut full = if self.is_full() { self.make_room(now).err() } else { None };
+        loop {
+            let answer = self.change(guarded, |shard| {
+                if let Some(law) = shard.bring(key, now) {
+                    return Some(ask(law, now));
+                }
+                if let Err(refused) = at_rest::<A>(&shard.quota_of(key), n) {
+                    return Some(Err(refused));
+                }
+                if n == 0 || shard.quota_of(key).is_unlimited() {
+                    // Nothing is taken, so that there is nothing to keep.
+                    return Some(ask(&shard.start(key, 0, now), now));
+                }
+                if !self.is_full() {
+                    let (taken, at) = self.taken_of_shared(now);
+                    let law = shard.start(key, taken, at);
+                    let answer = ask(&law, shard.judged(at));
+                    if answer.is_err() {
+                        return Some(answer);
+                    }
+                    if self.reserve(guarded, &law) {
+                        shard.insert(key, law);
+                        shard.evict(LOOKS, now);
+                        return Some(answer);
+                    }
+                }
+                full.map(|no_room| self.share(no_room, now, &ask))
+            });
+            match answer {
+                Some(answer) => return answer,
+                None => full = self.make_room(now).err(),
+            }
+        }
+    }
+
+    /// Looks at the law of a key. If it has none, tells the quota that it would have.
+    fn look<R>(&self, key: Asked, now: Nanos, look: impl Fn(&A) -> R) -> Result<R, Quota> {
+        let (guarded, key) = self.place(key);
+        {
+            let shard = guarded.shard.read();
+            if let Some(law) = shard.get(&key) {
+                return Ok(look(law));
+            }
+            if !shard.knows(&key) {
+                return Err(shard.quota_of(&key));
+            }
+        }
+        self.change(guarded, |shard| {
+            let quota = shard.quota_of(&key);
+            shard.bring(&key, now).map(look).ok_or(quota)
+        })
+    }
+
+    /// Lowers the debt of a key. One that has no law has none.
+    fn lower(&self, key: Asked, now: Nanos, lower: impl Fn(&A)) {
+        if self.look(key, now, lower).is_ok() {
+            let (guarded, key) = self.place(key);
+            let rests_earlier = guarded.shard.read().rests_before_listed(&key);
+            if rests_earlier {
+                self.change(guarded, |shard| shard.list_key(&key));
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_full_after(self.left.load(Ordering::Acquire))
+    }
+
+    /// Whether there is no place, if `left` was the number of those that have left theirs.
+    fn is_full_after(&self, left: usize) -> bool {
+        // Acquire: pairs with the Release in `reserve`.
+        self.given.load(Ordering::Acquire).wrapping_sub(left) >= self.max_keys
+    }
+
+    /// Takes the place of one more entry, if there is one.
+    fn reserve(&self, guarded: &Guarded<A>, law: &A) -> bool {
+        // Relaxed: before the place is taken. Who finds the map full because of it finds also when this one rests.
+        guarded.first_listed.fetch_min(rest(law).get(), Ordering::Relaxed);
+        // Acquire: pairs with the Release in `Guarded::change`. Of more that have left by now nothing need be known.
+        let left = self.left.load(Ordering::Acquire);
+        let one_more = |given: usize| (given.wrapping_sub(left) < self.max_keys).then(|| given.wrapping_add(1));
+        // Release: after the rest was listed. Acquire: who takes a place after another passes on what that one has listed.
+        self.given.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+    }
+
+    /// Sees to it that there is room for a key, if there can be.
+    fn make_room(&self, now: Nanos) -> Result<(), Refused> {
+        while let Some(guarded) = self.room(now)? {
+            self.change(guarded, |shard| shard.evict(1, now));
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for a key at `now`: if not without removing one, then the shard that holds one at rest.
+    fn room(&self, now: Nanos) -> Result<Option<&Guarded<A>>, Refused> {
+        loop {
+            // Acquire: pairs with the Release in `Guarded::change`.
+            let left = self.left.load(Ordering::Acquire);
+            if !self.is_full_after(left) {
+                return Ok(None);
+            }
+            match self.first_to_rest() {
+                Some((guarded, at)) if is_over(at, now) => return Ok(Some(guarded)),
+                // If one left while we looked, its place may be free; or another's, who came too late to be seen.
+                first if self.left.load(Ordering::Acquire) == left => {
+                    let retry_after = first.map(|(_, at)| at.saturating_since(now));
+                    return Err(Refused::NoRoom { max_keys: self.max_keys, retry_after });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The shard whose entry is the first to rest, and when it does. `None` if none ever does.
+    fn first_to_rest(&self) -> Option<(&Guarded<A>, Nanos)> {
+        loop {
+            // Acquire: pairs with the Release in `Guarded::change`.
+            let listed = |guarded: &CachePadded<Guarded<A>>| guarded.first_listed.load(Ordering::Acquire);
+            let (first, guarded) =
+                self.shards.iter().map(|guarded| (listed(guarded), guarded)).min_by_key(|(first, _)| *first)?;
+            let (at, is_true) = {
+                let shard = guarded.shard.read();
+                (shard.first_listed(), shard.is_first_true())
+            };
+            if !is_true {
+                self.change(guarded, Shard::list_first);
+            } else if at.get() <= first {
+                return (at < Nanos::MAX).then_some((guarded, at));
+            }
+        }
+    }
+
+    /// The answer to a key that has no place: that of the law which all such keys share, or `no_room` if there is none.
+    fn share<R>(
+        &self,
+        no_room: Refused,
+        now: Nanos,
+        ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        let Some(shared) = &self.shared else { return Err(no_room) };
+        // It may be more than this law ever admits at once, but less than that of the key does.
+        let ask = |law: &A, at| {
+            ask(law, at)
+                .map_err(|refused| if let Refused::ExceedsCapacity { .. } = refused { no_room } else { refused })
+        };
+        if let Some(law) = shared.shard.read().get(&SHARED) {
+            return ask(law, now);
+        }
+        // Its place is none of those for keys.
+        shared.change(None, |shard| {
+            if let Some(law) = shard.bring(&SHARED, now) {
+                return ask(law, now);
+            }
+            let (law, at) = (shard.start(&SHARED, 0, now), shard.judged(now));
+            ask(shard.insert(&SHARED, law), at)
+        })
+    }
+
+    /// What is taken of the shared law, and the time at which a key is judged that may have been among those who took it: any that
+    /// is given an entry.
+    fn taken_of_shared(&self, now: Nanos) -> (u64, Nanos) {
+        let Some(shared) = &self.shared else { return (0, now) };
+        let shard = shared.shard.read();
+        let now = shard.judged(now);
+        let taken = shard.get(&SHARED).filter(|law| !is_over(rest(*law), now)).map_or(0, |law| {
+            let Snapshot { limit, remaining, .. } = law.snapshot(now);
+            limit.saturating_sub(remaining)
+        });
+        (taken, now)
+    }
+
+    /// Looks at what a key that is new would be given, where that is not a law at rest.
+    fn newcomer<R>(&self, key: Asked, now: Nanos, look: impl FnOnce(&A, Nanos) -> R) -> Option<R> {
+        let (taken, at) = self.taken_of_shared(now);
+        let (guarded, key) = self.place(key);
+        let shard = guarded.shard.read();
+        (taken > 0).then(|| look(&shard.start(&key, taken, at), shard.judged(at)))
+    }
+}
+
+impl<A: Algorithm> Store for Map<A> {
+    fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        let quota = match self.look(key, now, |law| law.peek(n, now)) {
+            Ok(known) => return known,
+            Err(quota) => quota,
+        };
+        at_rest::<A>(&quota, n)?;
+        if n == 0 || quota.is_unlimited() {
+            return Ok(());
+        }
+        match self.room(now) {
+            Err(no_room) => self.share(no_room, now, |law, at| law.peek(n, at)),
+            Ok(_) => self.newcomer(key, now, |law, at| law.peek(n, at)).unwrap_or(Ok(())),
+        }
+    }
+
+    fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
+        let quota = match self.look(key, now, |law| law.snapshot(now)) {
+            Ok(known) => return known,
+            Err(quota) => quota,
+        };
+        let limit = A::largest(&quota);
+        let zero = Some(Duration::ZERO);
+        let at_rest = Snapshot { limit, remaining: limit, retry_after: zero.filter(|_| limit > 0), reset_after: zero };
+        if limit == 0 || quota.is_unlimited() {
+            return at_rest;
+        }
+        self.newcomer(key, now, A::snapshot).unwrap_or(at_rest)
+    }
+
+    fn set_quota(&self, quota: Quota, now: Nanos) {
+        let _one_at_a_time = self.setter.lock();
+        // Whoever comes to a shard after the quota has begins with the new quota; whoever came before is found there.
+        for guarded in &self.shards {
+            let mut next = Some(0);
+            while let Some(first) = next {
+                next = self.change(guarded, |shard| shard.set_quota(quota, now, first));
+            }
+        }
+        if let Some(shared) = &self.shared {
+            shared.change(None, |shard| shard.set_quota(quota, now, 0));
+        }
+    }
+
+    fn quota(&self) -> Quota {
+        // The first shard has it first.
+        self.shards[0].shard.read().quota()
+    }
+
+    fn len(&self, now: Nanos) -> usize {
+        self.shards.iter().map(|guarded| guarded.shard.read().busy(now)).sum()
+    }
+
+    fn max_keys(&self) -> usize {
+        self.max_keys
+    }
+
+    fn memory(&self) -> usize {
+        let guarded = self.shards.iter().chain(&self.shared);
+        let allocated = guarded.map(|guarded| guarded.shard.read().allocated()).sum::<usize>();
+        size_of::<Self>().saturating_add(size_of_val(&*self.shards)).saturating_add(allocated)
+    }
+}
+
+impl<A: Policing> Police for Map<A> {
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        self.ask(key, n, now, |law, at| law.try_acquire(n, at))
+    }
+
+    fn refund(&self, key: Asked, n: u64, now: Nanos) {
+        self.lower(key, now, |law| law.refund(n, now));
+    }
+
+    fn reset(&self, key: Asked, now: Nanos) {
+        self.lower(key, now, |law| law.reset(now));
+    }
+}
+
+impl Map<LeakyQueueLaw> {
+    /// The start of a request of `n` for a key.
+    pub(super) fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
+        self.ask(key, n, now, |law, at| law.schedule(n, at))
+    }
+}
+
+/// What a law at rest answers to `n`.
+fn at_rest<A: sealed::Algorithm>(quota: &Quota, n: u64) -> Result<(), Refused> {
+    let capacity = A::largest(quota);
+    if n > capacity { Err(Refused::ExceedsCapacity { asked: n, capacity }) } else { Ok(()) }
+}

@@ -1,0 +1,245 @@
+//! One shard of a map: the keys whose fingerprints fall into it. It is under a lock, and knows of no other shard.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use slab::Slab;
+
+use super::fingerprints::{self, Fingerprints};
+use crate::algorithm::Algorithm;
+use crate::keyed::law::Asked;
+use crate::quota::Quota;
+use crate::time::Nanos;
+
+/// How many slots of a shard a change of the quota goes through under one lock.
+const STRETCH: usize = 256;
+
+/// The keys of a shard, each with a law of its own.
+#[derive(Debug)]
+pub(super) struct Shard<A> {
+    slots: Fingerprints,
+    entries: Slab<Entry<A>>,
+    /// Each entry by the instant that it was listed with. No entry rests earlier; it may rest later, since grants list nothing anew.
+    by_rest: BTreeSet<(Nanos, usize)>,
+    /// The latest instant from which on an entry that was removed is at rest.
+    horizon: Nanos,
+    /// The quota of keys for which the caller named none.
+    quota: Quota,
+    /// How many entries were removed and not told yet.
+    removed: usize,
+}
+
+/// A key that is in debt, or was when it was last looked at.
+#[derive(Debug)]
+struct Entry<A> {
+    fingerprint: u64,
+    /// The quota that the caller named for the key; that of the map if `None`.
+    plan: Option<Quota>,
+    listed: Nanos,
+    /// By itself on the heap, so that a shard that grows moves little, and one that empties keeps little.
+    law: Box<A>,
+}
+
+impl<A: Algorithm> Entry<A> {
+    fn is_at_rest(&self, now: Nanos) -> bool {
+        is_over(rest(&*self.law), now)
+    }
+}
+
+/// The first instant from which on a law is at rest. [`Nanos::MAX`] stands for never.
+pub(super) fn rest<A: Algorithm>(law: &A) -> Nanos {
+    #[cfg(test)]
+    super::tests::count_look();
+    law.rests_from().unwrap_or(Nanos::MAX)
+}
+
+/// Whether what rests from `rest` on is at rest at `now`.
+pub(super) fn is_over(rest: Nanos, now: Nanos) -> bool {
+    rest <= now && rest < Nanos::MAX
+}
+
+impl<A: Algorithm> Shard<A> {
+    pub(super) fn new(quota: Quota) -> Self {
+        Self {
+            slots: Fingerprints::default(),
+            entries: Slab::new(),
+            by_rest: BTreeSet::new(),
+            horizon: Nanos::ZERO,
+            quota,
+            removed: 0,
+        }
+    }
+
+    fn entry(&self, key: &Asked) -> Option<&Entry<A>> {
+        self.entries.get(*self.slots.get(&key.fingerprint)?)
+    }
+
+    /// The law of a key, if it is known under the plan that it is asked with.
+    #[inline]
+    pub(super) fn get(&self, key: &Asked) -> Option<&A> {
+        self.entry(key).filter(|entry| entry.plan == key.quota).map(|entry| &*entry.law)
+    }
+
+    /// Whether a key has a law, under whatever plan.
+    pub(super) fn knows(&self, key: &Asked) -> bool {
+        self.slots.contains_key(&key.fingerprint)
+    }
+
+    /// The law of a key, brought under the plan that it is asked with. `None` if it has none: one that is at rest when its plan
+    /// changes starts anew.
+    pub(super) fn bring(&mut self, key: &Asked, now: Nanos) -> Option<&A> {
+        let slot = *self.slots.get(&key.fingerprint)?;
+        let quota = self.quota_of(key);
+        let entry = self.entries.get_mut(slot)?;
+        if entry.plan != key.quota {
+            entry.plan = key.quota;
+            self.set_quota_of(slot, quota, now)?;
+        }
+        self.entries.get(slot).map(|entry| &*entry.law)
+    }
+
+    /// The quota of a key that has no law.
+    pub(super) fn quota_of(&self, key: &Asked) -> Quota {
+        key.quota.unwrap_or(self.quota)
+    }
+
+    /// The quota of the map.
+    pub(super) fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// The time at which a key without a law is judged: it may be one that was removed, and its caller's clock behind.
+    pub(super) fn judged(&self, now: Nanos) -> Nanos {
+        now.max(self.horizon)
+    }
+
+    /// A new law for a key, with all but `taken` permits there.
+    pub(super) fn start(&self, key: &Asked, taken: u64, now: Nanos) -> A {
+        let quota = self.quota_of(key);
+        let left = (taken > 0).then(|| A::largest(&quota).saturating_sub(taken));
+        A::start(quota, left, Duration::MAX, || self.judged(now))
+    }
+
+    /// Keeps the law of a key that has none here.
+    pub(super) fn insert(&mut self, key: &Asked, law: A) -> &A {
+        let listed = rest(&law);
+        let vacant = self.entries.vacant_entry();
+        let slot = vacant.key();
+        self.slots.insert(key.fingerprint, slot);
+        self.by_rest.insert((listed, slot));
+        &vacant.insert(Entry { fingerprint: key.fingerprint, plan: key.quota, listed, law: Box::new(law) }).law
+    }
+
+    fn remove(&mut self, slot: usize) {
+        if let Some(entry) = self.entries.try_remove(slot) {
+            self.horizon = self.horizon.max(rest(&*entry.law));
+            self.slots.remove(&entry.fingerprint);
+            self.by_rest.remove(&(entry.listed, slot));
+            self.removed = self.removed.saturating_add(1);
+        }
+    }
+
+    /// How many entries were removed since this was last asked.
+    pub(super) fn take_removed(&mut self) -> usize {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// The instant before which none of the entries rests, as far as they are listed; [`Nanos::MAX`] if there is none.
+    pub(super) fn first_listed(&self) -> Nanos {
+        self.by_rest.first().map_or(Nanos::MAX, |(listed, _)| *listed)
+    }
+
+    /// Whether the entry that is listed first rests no later than that, so that it is the very first.
+    pub(super) fn is_first_true(&self) -> bool {
+        let first = self.by_rest.first().and_then(|(listed, slot)| Some((*listed, self.entries.get(*slot)?)));
+        first.is_none_or(|(listed, entry)| rest(&*entry.law) <= listed)
+    }
+
+    /// Lists an entry with the instant at which it rests.
+    fn list(&mut self, slot: usize) {
+        if let Some(entry) = self.entries.get_mut(slot) {
+            let listed = rest(&*entry.law);
+            if listed != entry.listed {
+                self.by_rest.remove(&(entry.listed, slot));
+                self.by_rest.insert((listed, slot));
+                entry.listed = listed;
+            }
+        }
+    }
+
+    /// Lists the entry of a key whose debt became less.
+    pub(super) fn list_key(&mut self, key: &Asked) {
+        if let Some(slot) = self.slots.get(&key.fingerprint) {
+            self.list(*slot);
+        }
+    }
+
+    /// Whether the entry of a key rests earlier than it is listed.
+    pub(super) fn rests_before_listed(&self, key: &Asked) -> bool {
+        self.entry(key).is_some_and(|entry| rest(&*entry.law) < entry.listed)
+    }
+
+    /// Looks at the `most` entries that are listed first, as far as they may be at rest at `now`: removes those that are, and lists
+    /// the others anew.
+    pub(super) fn evict(&mut self, most: usize, now: Nanos) {
+        for _ in 0..most {
+            let Some((_, slot)) = self.by_rest.first().filter(|(listed, _)| is_over(*listed, now)).copied() else {
+                return;
+            };
+            if self.entries.get(slot).is_some_and(|entry| entry.is_at_rest(now)) {
+                self.remove(slot);
+            } else {
+                self.list(slot);
+            }
+        }
+    }
+
+    /// Lists the entry that is listed first anew.
+    pub(super) fn list_first(&mut self) {
+        if let Some((_, slot)) = self.by_rest.first().copied() {
+            self.list(slot);
+        }
+    }
+
+    /// Sets the quota of the map, for the keys that have it: those of a stretch of slots from `first` on. Tells where to go on.
+    pub(super) fn set_quota(&mut self, quota: Quota, now: Nanos, first: usize) -> Option<usize> {
+        self.quota = quota;
+        let end = first.saturating_add(STRETCH);
+        for slot in first..end.min(self.entries.capacity()) {
+            if self.entries.get(slot).is_some_and(|entry| entry.plan.is_none()) {
+                self.set_quota_of(slot, quota, now);
+            }
+        }
+        (end < self.entries.capacity()).then_some(end)
+    }
+
+    /// Changes the quota of an entry, as one of a limiter that has no keys. `None` if it is at rest: then it is removed.
+    fn set_quota_of(&mut self, slot: usize, quota: Quota, now: Nanos) -> Option<()> {
+        let entry = self.entries.get(slot)?;
+        if entry.law.quota() == quota {
+            return Some(());
+        }
+        if entry.is_at_rest(now) {
+            self.remove(slot);
+            return None;
+        }
+        entry.law.set_quota(quota, now);
+        self.list(slot);
+        Some(())
+    }
+
+    /// How many keys are not at rest at `now`.
+    pub(super) fn busy(&self, now: Nanos) -> usize {
+        self.entries.iter().filter(|(_, entry)| !entry.is_at_rest(now)).count()
+    }
+
+    /// The bytes that are allocated. A node of the tree takes 192 bytes and holds five entries or more, and there is one above for
+    /// six or more of them.
+    pub(super) fn allocated(&self) -> usize {
+        let laws =
+            self.entries.iter().map(|(_, entry)| size_of::<A>().saturating_add(entry.law.allocated())).sum::<usize>();
+        let nodes = self.by_rest.len().div_ceil(5).saturating_mul(192 + 288 / 6);
+        let slots = self.entries.capacity().saturating_mul(size_of::<Entry<A>>().saturating_add(size_of::<usize>()));
+        laws.saturating_add(nodes).saturating_add(slots).saturating_add(fingerprints::allocated(&self.slots))
+    }
+}
