@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
 
 use super::Keyed;
-use super::law::{KeyedLaw, OneQuota, Plans};
+use super::law::{ByKey, KeyedLaw, OneQuota, PerKey, Plans};
 use crate::algorithm::Gcra;
 use crate::clock::{Clock, DefaultClock};
 use crate::quota::{Quota, QuotaError};
@@ -69,8 +69,9 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     /// Sets how many keys may be *busy* at once: those of which something still counts. The default is 65,536.
     ///
     /// Keys at rest need no place. A client of 10 per second with a burst of 20 is busy for two seconds after its last request at
-    /// most, so count the clients of two seconds. The memory for them is taken when the table is built, 32 bytes a key. With 0 there
-    /// is no room for anybody.
+    /// most, so count the clients of two seconds. The memory for them is taken when the table is built, 32 bytes a key; a
+    /// [`SlidingLog`](crate::SlidingLog) and a table with [`quota_for`](Self::quota_for) take it as keys come. With 0 there is no
+    /// room for anybody.
     pub fn max_keys(self, keys: usize) -> Self {
         Self { max_keys: keys, ..self }
     }
@@ -104,6 +105,45 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
         A::check(&self.quota).map_err(KeyedError::Quota)?;
         let store = A::store(self.quota, self.max_keys, self.when_full)?;
         Ok(Keyed { store, plans: self.plans, clock: self.clock, hasher: self.hasher, key: PhantomData })
+    }
+}
+
+impl<K: ?Sized, A: OneQuota, C, S> KeyedBuilder<K, A, C, S> {
+    /// Lets each key have a quota of its own: `quota` is asked with every call, and says one, or `None` for the table's.
+    ///
+    /// It returns a [`Quota`] or an `Option<Quota>`, and runs outside every lock. It should be cheap, and say the same for the same key
+    /// until the key's plan changes. A limit beyond what the law takes counts as the largest.
+    ///
+    /// When it says another quota than before, the debt of the key is carried in permits, as by
+    /// [`set_quota`](crate::Limiter::set_quota), at the instant of that call: what was left stays left, cut to the new burst.
+    /// [`Keyed::set_quota`] changes the quota of the keys for which it says `None`.
+    ///
+    /// # Cost
+    ///
+    /// Each key has a limiter of its own, in a map of sharded locks; see [`Keyed`]. The function is told the key itself, so
+    /// such a table is looked up by its key type: for names write `Keyed<str>`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let per_tenant = Keyed::<str>::token_bucket(Quota::per_second(1).burst(1))
+    ///     .quota_for(|tenant| (tenant == "gold").then(|| Quota::per_second(100).burst(3)))
+    ///     .build()?;
+    /// let admitted = |tenant| (0..5).filter(|_| per_tenant.try_acquire_at(tenant, 0).is_ok()).count();
+    /// assert_eq!((admitted("gold"), admitted("tin")), (3, 1));
+    /// # Ok::<(), tollgate::KeyedError>(())
+    /// ```
+    pub fn quota_for<F, Q>(self, quota: F) -> KeyedBuilder<K, PerKey<A>, C, S>
+    where
+        F: Fn(&K) -> Q + Send + Sync + 'static,
+        Q: Into<Option<Quota>>,
+        PerKey<A>: KeyedLaw<Plans = ByKey>,
+    {
+        let Self { quota: of_all, max_keys, when_full, clock, hasher, plans: _, key } = self;
+        let plans = Box::new(move |key: &K| quota(key).into());
+        KeyedBuilder { quota: of_all, max_keys, when_full, clock, hasher, plans, key }
     }
 }
 

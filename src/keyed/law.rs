@@ -1,22 +1,27 @@
 //! Which laws a table of keys keeps, and where.
 
 use std::borrow::Borrow;
+use std::marker::PhantomData;
 
 use super::map::Map;
 use super::table::Table;
 use super::{KeyedError, WhenFull};
-use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, SlidingCounterLaw, SlidingLogLaw};
+use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw, SlidingLogLaw};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
 
-/// A law that a [`Keyed`](super::Keyed) can keep: every law of a [`Limiter`](crate::Limiter). Sealed: the
+/// A law that a [`Keyed`](super::Keyed) can keep: every law of a [`Limiter`](crate::Limiter), and [`PerKey`] of one. Sealed: the
 /// crate's own laws implement it, and nothing else can.
 pub trait KeyedLaw: sealed::KeyedLaw {}
 
 /// A law that has one quota for all keys.
 pub trait OneQuota: KeyedLaw<Law = Self, Plans = OneForAll> + Algorithm {}
+
+/// The law `A`, under a quota that each key has for itself. See [`KeyedBuilder::quota_for`](super::KeyedBuilder::quota_for).
+#[derive(Debug)]
+pub struct PerKey<A>(PhantomData<A>);
 
 /// A law whose keys, of type `K`, are looked up as `Q`: as anything that they borrow as, or as they are if each key has its own
 /// quota, since `quota_for` is told the key.
@@ -46,8 +51,16 @@ pub trait Plans {
 #[derive(Debug)]
 pub struct OneForAll;
 
+/// A function of the key.
+#[derive(Debug)]
+pub struct ByKey;
+
 impl Plans for OneForAll {
     type Of<K: ?Sized> = ();
+}
+
+impl Plans for ByKey {
+    type Of<K: ?Sized> = Box<dyn Fn(&K) -> Option<Quota> + Send + Sync>;
 }
 
 pub(crate) mod sealed {
@@ -86,10 +99,41 @@ pub trait Police: Store {
     fn reset(&self, key: Asked, now: Nanos);
 }
 
+/// A store of a law that tells when.
+pub trait Schedule: Store {
+    fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused>;
+}
+
 impl<A: OneQuota, K: ?Sized + Borrow<Q>, Q: ?Sized> LookUp<K, Q> for A {
     #[inline]
     fn asked((): &(), fingerprint: u64, _: &Q) -> Asked {
         Asked { fingerprint, quota: None }
+    }
+}
+
+impl<A: OneQuota, K: ?Sized> LookUp<K, K> for PerKey<A>
+where
+    Self: KeyedLaw<Plans = ByKey>,
+{
+    #[inline]
+    fn asked(plan: &<ByKey as Plans>::Of<K>, fingerprint: u64, key: &K) -> Asked {
+        Asked { fingerprint, quota: plan(key) }
+    }
+}
+
+impl<A: OneQuota> KeyedLaw for PerKey<A> {}
+
+impl<A: OneQuota> sealed::KeyedLaw for PerKey<A> {
+    type Law = A;
+    type Store = Map<A>;
+    type Plans = ByKey;
+
+    fn check(quota: &Quota) -> Result<(), QuotaError> {
+        A::check(quota)
+    }
+
+    fn store(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<Map<A>, KeyedError> {
+        Map::new(quota, max_keys, when_full)
     }
 }
 
@@ -119,5 +163,6 @@ const ANY: fn(&Quota) -> Result<(), QuotaError> = |_| Ok(());
 
 keyed_law!(Gcra, Table, ANY);
 keyed_law!(FixedWindowLaw, Table, ANY);
+keyed_law!(LeakyQueueLaw, Table, ANY);
 keyed_law!(SlidingCounterLaw, Table, SlidingCounterLaw::check);
 keyed_law!(SlidingLogLaw, Map, SlidingLogLaw::check);

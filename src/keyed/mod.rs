@@ -1,5 +1,5 @@
 //! Limiters by key.
-#![expect(dead_code, reason = "waiting and the other laws follow")]
+#![allow(dead_code, reason = "waiting follows")]
 
 mod builder;
 mod law;
@@ -7,14 +7,14 @@ mod map;
 mod table;
 
 pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
-pub use self::law::{KeyedLaw, LookUp, OneQuota};
+pub use self::law::{KeyedLaw, LookUp, OneQuota, PerKey};
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 
-use self::law::{Asked, Plans, Police, Store};
-use crate::algorithm::{FixedWindowLaw, Gcra, SlidingCounterLaw, SlidingLogLaw};
+use self::law::{Asked, Plans, Police, Schedule, Store};
+use crate::algorithm::{FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw, SlidingLogLaw};
 use crate::clock::{Clock, DefaultClock};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
@@ -23,7 +23,8 @@ use crate::time::Nanos;
 
 /// A budget for each key: client, user, address, route. Share it as `Arc<Keyed>`.
 ///
-/// Each key is limited by itself, under one law and one quota. A key is anything that can be hashed, and is looked up as anything
+/// Each key is limited by itself, under one law and one quota, or one of its own (see
+/// [`quota_for`](KeyedBuilder::quota_for)). A key is anything that can be hashed, and is looked up as anything
 /// that it borrows as: a `Keyed<String>` by `&str`. Nothing is swept, and no memory is taken for keys that owe nothing.
 ///
 /// # Examples
@@ -120,6 +121,11 @@ impl<K: ?Sized> Keyed<K> {
     pub fn sliding_log(quota: Quota) -> KeyedBuilder<K, SlidingLogLaw> {
         KeyedBuilder::new(quota)
     }
+
+    /// Configures a table of [`LeakyQueue`](crate::LeakyQueue)s.
+    pub fn leaky_queue(quota: Quota) -> KeyedBuilder<K, LeakyQueueLaw> {
+        KeyedBuilder::new(quota)
+    }
 }
 
 impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
@@ -213,6 +219,63 @@ where
         A: LookUp<K, Q>,
     {
         self.store.reset(self.asked(key), now.into());
+    }
+}
+
+impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
+where
+    A::Store: Schedule,
+{
+    /// Tells a request of a key when to start. See [`LeakyQueue`](crate::LeakyQueue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Limiter::schedule`](crate::Limiter::schedule), and [`Refused::NoRoom`].
+    pub fn schedule<Q>(&self, key: &Q) -> Result<Nanos, Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.schedule_n_at(key, 1, self.clock.now())
+    }
+
+    /// Tells a request of `n` when to start.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](Self::schedule).
+    pub fn schedule_n<Q>(&self, key: &Q, n: u64) -> Result<Nanos, Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.schedule_n_at(key, n, self.clock.now())
+    }
+
+    /// [`schedule`](Self::schedule) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](Self::schedule).
+    pub fn schedule_at<Q>(&self, key: &Q, now: impl Into<Nanos>) -> Result<Nanos, Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.schedule_n_at(key, 1, now)
+    }
+
+    /// [`schedule_n`](Self::schedule_n) at a given time.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](Self::schedule).
+    pub fn schedule_n_at<Q>(&self, key: &Q, n: u64, now: impl Into<Nanos>) -> Result<Nanos, Refused>
+    where
+        Q: Hash + ?Sized,
+        A: LookUp<K, Q>,
+    {
+        self.store.schedule(self.asked(key), n, now.into())
     }
 }
 

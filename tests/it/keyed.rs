@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
@@ -26,7 +28,7 @@ fn keys_are_looked_up_as_what_they_borrow_as() {
     of_strings.try_acquire(&"ann".to_owned()).unwrap();
     assert_eq!(of_strings.available("ann"), 1);
     let of_names = Keyed::<str>::token_bucket(Quota::per_hour(3)).clock(clock.clone()).build().unwrap();
-    of_names.try_acquire(&"ann".to_owned()).unwrap();
+    of_names.try_acquire(String::from("ann").as_str()).unwrap();
     assert_eq!(of_names.available("ann"), 2);
     let of_pairs = Keyed::<(u64, IpAddr)>::token_bucket(Quota::per_hour(3)).clock(clock.clone()).build().unwrap();
     of_pairs.try_acquire(&(7, IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
@@ -108,4 +110,34 @@ fn windows_are_the_same_for_all_keys() {
         assert!(table.try_acquire_at("b", 180 * SECOND - Duration::from_nanos(1)).is_err());
         assert_eq!(table.try_acquire_at("b", 180 * SECOND), Ok(()));
     }
+}
+
+#[test]
+fn every_law_is_kept_by_key() {
+    let quota = Quota::per_second(2);
+    let log = Keyed::<str>::sliding_log(quota).build().unwrap();
+    let counter = Keyed::<str>::sliding_counter(quota).build().unwrap();
+    for key in ["a", "b"] {
+        assert_eq!([0, 0, 0, 1].map(|s| log.try_acquire_at(key, s * SECOND).is_ok()), [true, true, false, true]);
+        assert_eq!([0, 0, 0, 1].map(|s| counter.try_acquire_at(key, s * SECOND).is_ok()), [true, true, false, false]);
+    }
+    let queue = Keyed::<str>::leaky_queue(quota).build().unwrap();
+    for key in ["a", "b"] {
+        let told = [(); 3].map(|()| queue.schedule_at(key, SECOND).ok());
+        assert_eq!(told, [Some(Nanos::from_millis(1_000)), Some(Nanos::from_millis(1_500)), None]);
+    }
+}
+
+#[test]
+fn a_plan_that_changes_carries_permits() {
+    let gold = Arc::new(AtomicBool::new(true));
+    let plan = Arc::clone(&gold);
+    let quota = move |_: &str| Quota::per_second(if plan.load(Ordering::Relaxed) { 100 } else { 1 }).burst(10);
+    let table = Keyed::<str>::token_bucket(Quota::UNLIMITED).quota_for(quota).build().unwrap();
+    table.try_acquire_n_at("a", 5, 0).unwrap();
+    gold.store(false, Ordering::Relaxed);
+    assert_eq!(table.available_at("a", 0), 5);
+    assert!(table.try_acquire_n_at("a", 6, 0).is_err());
+    gold.store(true, Ordering::Relaxed);
+    assert_eq!(table.available_at("a", SECOND), 6);
 }

@@ -49,11 +49,11 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     fn carried(record: &Self::Record, field: u64, next: &Self::Record) -> u64;
 
     /// The law in a cell of its own, for a queue.
-    #[expect(dead_code, reason = "waiting follows")]
+    #[allow(dead_code, reason = "waiting follows")]
     fn law(quota: Quota, record: &Self::Record, field: u64) -> Self;
 
     /// The state of a law in a cell of its own.
-    #[expect(dead_code, reason = "waiting follows")]
+    #[allow(dead_code, reason = "waiting follows")]
     fn state(&self) -> (Self::Record, u64);
 }
 

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::law::{Asked, Police, Store};
+use super::law::{Asked, Police, Schedule, Store};
 use super::table::mixed;
 use super::{KeyedError, WhenFull};
 use crate::algorithm::{Algorithm, LeakyQueueLaw, Policing, sealed};
@@ -416,9 +416,8 @@ impl<A: Policing> Police for Map<A> {
     }
 }
 
-impl Map<LeakyQueueLaw> {
-    /// The start of a request of `n` for a key.
-    pub(super) fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
+impl Schedule for Map<LeakyQueueLaw> {
+    fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
         self.ask(key, n, now, |law, at| law.schedule(n, at))
     }
 }

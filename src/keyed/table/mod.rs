@@ -38,10 +38,10 @@ use crossbeam_utils::CachePadded;
 
 use self::state::State;
 use self::versions::Versions;
-use super::law::{Asked, Police, Store};
+use super::law::{Asked, Police, Schedule, Store};
 use super::{KeyedError, WhenFull};
-use crate::algorithm::Policing;
 use crate::algorithm::field::{Admission, FieldLaw};
+use crate::algorithm::{LeakyQueueLaw, Policing};
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::snapshot::Snapshot;
@@ -424,7 +424,7 @@ impl<A: FieldLaw> Store for Table<A> {
     }
 
     fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
-        self.look(key.fingerprint, now, |record, field, at, _| <A as FieldLaw>::snapshot(record, field, at))
+        self.look(key.fingerprint, now, |record, field, at, _| A::snapshot_of(record, field, at))
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
@@ -473,6 +473,16 @@ impl<A: FieldLaw + Policing> Police for Table<A> {
 
     fn reset(&self, key: Asked, now: Nanos) {
         self.lower(key.fingerprint, |record, field| A::emptied(record, field, now));
+    }
+}
+
+impl Schedule for Table<LeakyQueueLaw> {
+    fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
+        let start = |record: &_, field, at| LeakyQueueLaw::start_of(record, field, at);
+        if n == 0 {
+            return Ok(self.look(key.fingerprint, now, |record, field, at, _| start(record, field, at)));
+        }
+        self.take(key, n, now).map(|taken| start(&taken.record, taken.field, taken.at))
     }
 }
 
