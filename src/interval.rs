@@ -207,6 +207,31 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_exact_up_to_128_parts_and_its_field_spans_52_days() {
+        let table = |quota: &Quota, burst| Interval::fit_for_table(quota, burst, burst);
+        for permits in 1..=1_000 {
+            let quota = Quota::per_second(permits);
+            let interval = table(&quota, 10);
+            assert_eq!(interval.loss_ppb(&quota) == 0, Exact::of(&quota).den <= 128, "{permits} per second");
+            assert!(interval.mul <= 128);
+        }
+        for period in [1, 1_000_000_007, u64::MAX] {
+            for permits in [1, 129, 131, 1_000_003, u64::MAX] {
+                for burst in [0, 1, 2, 1_000, Quota::MAX_BURST] {
+                    let quota = Quota::new(permits, Duration::from_nanos(period)).unwrap();
+                    let interval = table(&quota, burst);
+                    let unit = u128::from(interval.mul);
+                    let days = ((1 << FIELD_BITS) / unit) << interval.shift;
+                    assert!(days >= 52 * 86_400_000_000_000, "{quota:?} burst {burst}");
+                    // ticks * 2^shift / mul >= period / permits.
+                    let kept = (u128::from(interval.ticks) << interval.shift).saturating_mul(u128::from(permits));
+                    assert!(kept >= u128::from(period) * unit, "{quota:?} burst {burst}: {interval:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_loss_is_told() {
         assert_eq!([1, 2].map(|burst| Quota::per_second(1_000_000_007).burst(burst).rate_loss_ppb()), [2, 2]);
         // 214,577 ticks of 2^24 ns an hour, and one more since times are read in them.

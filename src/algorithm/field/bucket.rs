@@ -80,7 +80,7 @@ impl FieldLaw for Gcra {
         let (rate, debt) = plain(rate, tat);
         let left = rate.left(debt, change, rate.capacity, rate.origin);
         let (shared, _) = plain(next, 0);
-        gcra::first_field(left.arrival(&shared) + behind(next, left.since()))
+        gcra::first_field(left.arrival(&shared) + laps(next, left.since()))
     }
 
     fn law(quota: Quota, rate: &Rate, tat: u64) -> Self {
@@ -113,10 +113,9 @@ fn is_stopped(interval: &Interval) -> bool {
 }
 
 /// At a rate of 0 a TAT tells no time, but a key that had used times after that at which the rate became 0, by a clock that was
-/// set back, must not be given them again by the next quota. So the field is `lap * (capacity + 1) + debt`, where the laps are
-/// the time from the origin to the instant from which the key counts, rounded up to a power of two of nanoseconds.
-///
-/// That is 1 ns if 18 minutes then fit, and grows with the capacity. Where that is beyond a sixth of the field nothing fits.
+/// set back, must not be given them again by the next quota. So a field is `laps * (capacity + 1) + TAT`, where the laps are the time
+/// from the origin to the instant from which the key counts, rounded up. A lap is 1 ns if 2^40 ns (18 minutes) fit the field then,
+/// and else as much longer as it takes for those to fit.
 fn stopped(rate: Rate) -> Rate {
     let most = Ticks::from(gcra::FIELD_END - rate.capacity) / (Ticks::from(rate.capacity) + 1);
     let mut shift = 0;
@@ -126,7 +125,7 @@ fn stopped(rate: Rate) -> Rate {
     Rate { interval: Interval { shift, ..rate.interval }, ..rate }
 }
 
-/// How far a clock may be set back before a rate of 0, in nanoseconds.
+/// How far a clock may be set back, at the least, in nanoseconds.
 const LONGEST_STEP: Ticks = 1 << 40;
 
 /// The version as it counts for a key alone, and the TAT in it.
@@ -141,15 +140,15 @@ fn plain(rate: &Rate, tat: u64) -> (Rate, u64) {
 }
 
 /// What the field holds besides the TAT under `rate` if the key counts from `since`.
-fn behind(rate: &Rate, since: Nanos) -> Ticks {
+fn laps(rate: &Rate, since: Nanos) -> Ticks {
     if !is_stopped(&rate.interval) {
         return 0;
     }
     let (after, shift) = (Ticks::from(since.get().saturating_sub(rate.origin.get())), rate.interval.shift);
     let turn = Ticks::from(rate.capacity) + 1;
     let most = Ticks::from(gcra::FIELD_END - rate.capacity) / turn;
-    let laps = (after >> shift) + Ticks::from((after >> shift) << shift < after);
-    laps.min(most) * turn
+    let count = (after >> shift) + Ticks::from((after >> shift) << shift < after);
+    count.min(most) * turn
 }
 
 /// The time at which a call at `now` counts: a key at rest has the whole burst, so a clock that is behind the version, at whose

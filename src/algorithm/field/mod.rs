@@ -4,6 +4,8 @@
 //! origin is the instant of the change. A field of 0 is a key at rest, which is one that was never seen.
 
 mod bucket;
+#[cfg(test)]
+mod edges;
 mod leaky_queue;
 #[cfg(test)]
 mod reference;

@@ -318,7 +318,7 @@ fn a_bucket_of_a_key_answers_as_one_of_its_own() {
         per(4, 10).burst(0),
         Quota::UNLIMITED,
     ];
-    let moved = (0..4_000).filter(|seed| Comparison::<Gcra>::run(*seed, &quotas, 20)).count();
+    let moved = (0..2_000).filter(|seed| Comparison::<Gcra>::run(*seed, &quotas, 20)).count();
     assert!(moved > 0);
 }
 
@@ -335,7 +335,7 @@ fn a_queue_of_a_key_tells_the_starts_of_one_of_its_own() {
         per(4, 10).burst(0),
         Quota::UNLIMITED,
     ];
-    let moved = (0..4_000).filter(|seed| Comparison::<LeakyQueueLaw>::run(*seed, &quotas, 20)).count();
+    let moved = (0..2_000).filter(|seed| Comparison::<LeakyQueueLaw>::run(*seed, &quotas, 20)).count();
     assert!(moved > 0);
 }
 
@@ -343,7 +343,7 @@ fn a_queue_of_a_key_tells_the_starts_of_one_of_its_own() {
 fn windows_of_a_key_answer_as_those_of_its_own() {
     // The first is so large that all that may count by clocks set back fits a count as wide as it.
     let quotas = [per(200, 10), per(5, 10), per(3, 10), per(9, 10), per(4, 35), per(1, 1), per(0, 10)];
-    let fixed = (0..4_000).filter(|seed| Comparison::<FixedWindowLaw>::run(*seed, &quotas, 12)).count();
-    let sliding = (0..4_000).filter(|seed| Comparison::<SlidingCounterLaw>::run(*seed, &quotas, 12)).count();
+    let fixed = (0..2_000).filter(|seed| Comparison::<FixedWindowLaw>::run(*seed, &quotas, 12)).count();
+    let sliding = (0..2_000).filter(|seed| Comparison::<SlidingCounterLaw>::run(*seed, &quotas, 12)).count();
     assert!(fixed > 0 && sliding > 0);
 }
