@@ -471,15 +471,15 @@ impl<K: Kind> Windows<K> {
             self.counts_at(field, Nanos::new(next.origin))
         } else {
             let counts = self.counts_at(field, next.end);
-            let first = counts.start.max(next.end.get().into());
             Counts {
-                start: first.saturating_sub(first.checked_rem(next.length).unwrap_or(0)),
+                start: counts.start.saturating_sub(counts.start.checked_rem(next.length).unwrap_or(0)),
                 index: 0,
                 previous: 0,
                 current: self.estimate(&counts, next.end),
             }
         };
         let most = next.mask();
+        // That of its origin if it began before.
         let index = counts.start.saturating_sub(next.origin.into()).checked_div(next.length).unwrap_or(0);
         let counts = if counts.current.max(counts.previous) > most {
             // By a clock that was set back more may count than any limit let pass. What is too much for a count is more than the

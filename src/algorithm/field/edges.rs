@@ -267,7 +267,82 @@ fn a_rate_of_0_in_between_gives_no_time_twice() {
         let field = Gcra::carried(&first, field, &stopped);
         let next = Gcra::version(&quota, at(2_000_000 - back), Some(&stopped));
         let field = Gcra::carried(&stopped, field, &next);
-        let seen = [2_000_000, 2_000_099, 2_000_101].map(|now| Gcra::snapshot_of(&next, field, at(now)).remaining);
+        // A lap is 2^10 ns here.
+        let (begins, due) = (at(2_000_000).get(), at(2_000_100).get());
+        let seen = [begins, due - 1, due + 1_024].map(|now| Gcra::snapshot_of(&next, field, now.into()).remaining);
         assert_eq!(seen, [0, 0, 1], "set back by {back} ms");
+    }
+}
+
+/// Where a key is further ahead than a rate of 0 can tell, it still has no more than it had.
+#[test]
+fn a_rate_of_0_lets_no_debt_off_however_far_the_clock_is_set_back() {
+    let quota = Quota::per_day(1).burst(400);
+    let days = |days: u64| Nanos::from_secs(days * 86_400);
+    let first = Gcra::version(&quota, days(1_000), None);
+    let Admission::Granted(field) = Gcra::admit(&first, 0, days(1_000), 399) else { panic!("refused") };
+    let stopped = Gcra::version(&Quota::per_day(0).burst(400), days(0), Some(&first));
+    let field = Gcra::carried(&first, field, &stopped);
+    assert_eq!(Gcra::snapshot_of(&stopped, field, days(0)).remaining, 0);
+}
+
+/// With long ticks what is left is the same to the tick, wherever the next version begins.
+#[test]
+fn long_ticks_are_rounded_up_once() {
+    let quota = Quota::per_hour(1).burst(1 << 40);
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..2_000 {
+        let now = 1 << 50;
+        let old = Gcra::version(&quota, Nanos::new(now - random.u64(..1 << 40)), None);
+        let tick = 1_u64 << old.interval.shift;
+        let Admission::Granted(field) = Gcra::admit(&old, 0, Nanos::new(now), 1 << 40) else { panic!("refused") };
+        let next = Gcra::version(&quota, Nanos::new(now - random.u64(..1 << 45)), Some(&old));
+        let carried = Gcra::carried(&old, field, &next);
+        let due = |rate, field| Gcra::snapshot_of(rate, field, Nanos::new(now)).retry_after.unwrap();
+        let (before, after) = (due(&old, field), due(&next, carried));
+        assert!(before <= after && after < before + Duration::from_nanos(tick), "{before:?} {after:?}");
+    }
+}
+
+/// Where 127 bits do not tell how to round, it is up.
+#[test]
+fn what_can_not_be_compared_is_rounded_up() {
+    let old = Quota::new(128, Duration::from_nanos((1 << 56) + 1)).unwrap().burst(2);
+    let first = Gcra::version(&old, Nanos::new(u64::MAX - 100), None);
+    let Admission::Granted(field) = Gcra::admit(&first, 0, Nanos::new(u64::MAX - 2), 2) else { panic!("refused") };
+    let longest = Quota::new(1, Duration::MAX).unwrap().burst(Quota::MAX_BURST);
+    let next = Gcra::version(&longest, Nanos::ZERO, Some(&first));
+    assert_eq!(Gcra::carried(&first, field, &next), next.capacity + 1);
+}
+
+/// A field is as good as 0 from the instant of its rest on, and not before.
+fn rests_when_nothing_counts<A: FieldLaw>(quota: &Quota) {
+    let nanos = Nanos::new;
+    let record = A::version(quota, nanos(100), None);
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..500 {
+        let (mut field, mut now) = (0, 100);
+        for _ in 0..random.u8(1..6) {
+            now += random.u64(..9);
+            if let Admission::Granted(granted) = A::admit(&record, field, nanos(now), random.u64(1..3)) {
+                field = granted;
+            }
+        }
+        let full = |now| A::snapshot_of(&record, field, nanos(now)).reset_after == Some(Duration::ZERO);
+        let rest = A::rest(&record, field).unwrap().get();
+        if rest > 0 {
+            assert!(!full(rest - 1), "{quota:?}: {field} at {rest}");
+            assert!((rest..rest + 100).all(full), "{quota:?}: {field} at {rest}");
+        }
+    }
+}
+
+#[test]
+fn a_key_rests_as_soon_as_nothing_counts() {
+    let per = |permits, nanos| Quota::new(permits, Duration::from_nanos(nanos)).unwrap();
+    for quota in [per(3, 10), per(2, 7), per(5, 10).burst(2)] {
+        rests_when_nothing_counts::<Gcra>(&quota);
+        rests_when_nothing_counts::<FixedWindowLaw>(&quota);
+        rests_when_nothing_counts::<SlidingCounterLaw>(&quota);
     }
 }
