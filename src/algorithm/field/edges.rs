@@ -328,6 +328,8 @@ fn rests_when_nothing_counts<A: FieldLaw>(quota: &Quota) {
                 field = granted;
             }
         }
+        // What is given back is the latest, which may leave what is older.
+        field = A::refunded(&record, field, nanos(now), random.u64(..2));
         let full = |now| A::snapshot_of(&record, field, nanos(now)).reset_after == Some(Duration::ZERO);
         let rest = A::rest(&record, field).unwrap().get();
         if rest > 0 {
@@ -345,4 +347,18 @@ fn a_key_rests_as_soon_as_nothing_counts() {
         rests_when_nothing_counts::<FixedWindowLaw>(&quota);
         rests_when_nothing_counts::<SlidingCounterLaw>(&quota);
     }
+}
+
+#[test]
+fn a_smaller_limit_for_a_moment_forgets_no_count() {
+    fn left<A: FieldLaw>() -> u64 {
+        let (wide, narrow, now) = (Quota::per_second(100), Quota::per_second(3), Nanos::from_secs(1_000));
+        let first = A::version(&wide, Nanos::ZERO, None);
+        let Admission::Granted(field) = A::admit(&first, 0, now, 60) else { panic!("refused") };
+        let second = A::version(&narrow, now, Some(&first));
+        let third = A::version(&wide, now, Some(&second));
+        let field = A::carried(&second, A::carried(&first, field, &second), &third);
+        A::snapshot_of(&third, field, now).remaining
+    }
+    assert_eq!([left::<FixedWindowLaw>(), left::<SlidingCounterLaw>()], [40, 40]);
 }
