@@ -134,7 +134,7 @@ fn plain(rate: &Rate, tat: u64) -> (Rate, u64) {
         return (*rate, tat);
     }
     let turn = rate.capacity + 1;
-    let laps = Duration::from_nanos((tat / turn).checked_shl(rate.interval.shift.into()).unwrap_or(u64::MAX));
+    let laps = Duration::from_nanos((tat / turn) << rate.interval.shift);
     let interval = Interval { shift: 0, ..rate.interval };
     (Rate { interval, origin: rate.origin.saturating_add(laps), ..*rate }, tat % turn)
 }

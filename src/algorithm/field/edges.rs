@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::{Admission, FieldLaw};
-use crate::algorithm::gcra::FIELD_END;
+use crate::algorithm::gcra::{FIELD_END, Rate};
 use crate::algorithm::sealed::Policing;
+use crate::algorithm::window::{Kind, Windows};
 use crate::algorithm::{FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw};
+use crate::interval::Interval;
 use crate::quota::Quota;
 use crate::time::Nanos;
 
@@ -361,4 +363,40 @@ fn a_smaller_limit_for_a_moment_forgets_no_count() {
         A::snapshot_of(&third, field, now).remaining
     }
     assert_eq!([left::<FixedWindowLaw>(), left::<SlidingCounterLaw>()], [40, 40]);
+}
+
+/// A version that is read while it is rewritten may have fields of several. Nobody believes what it says, but it must be said.
+#[test]
+fn a_version_of_several_says_something() {
+    fn says<A: FieldLaw>(mix: impl Fn([A::Record; 4]) -> A::Record) {
+        let quotas = quotas();
+        let mut random = fastrand::Rng::with_seed(11);
+        for _ in 0..20_000 {
+            let mut any = || {
+                let (quota, since) = (quotas[random.usize(..quotas.len())], TIMES[random.usize(..TIMES.len())]);
+                let since = if random.bool() { since } else { random.u64(..) };
+                A::version(&quota, Nanos::new(since), None)
+            };
+            let (record, next) = (mix(std::array::from_fn(|_| any())), mix(std::array::from_fn(|_| any())));
+            let field = random.u64(..=FIELD_END) >> random.u32(..59);
+            let now = Nanos::new(random.u64(..) >> random.u32(..64));
+            let n = random.u64(..) >> random.u32(..64);
+            let carried = A::carried(&record, field, &next);
+            let said = (A::rest(&record, field), A::admit_in_64_bits(&record, field, now, n));
+            let (answer, seen) = (A::admit(&record, field, now, n), A::snapshot_of(&record, field, now));
+            assert!(A::refunded(&record, field, now, n) <= field, "{said:?} {answer:?} {seen:?}");
+            assert!(carried <= FIELD_END && A::emptied(&record, field, now) <= field);
+        }
+    }
+    let rate = |[a, b, c, d]: [Rate; 4]| {
+        let interval = Interval { ticks: b.interval.ticks, ..a.interval };
+        Rate { interval, capacity: c.capacity, origin: d.origin, held: false }
+    };
+    fn windows<K: Kind>([a, b, c, d]: [Windows<K>; 4]) -> Windows<K> {
+        Windows { bits: b.bits, unlimited: b.unlimited, limit: c.limit, origin: d.origin, end: b.end, ..a }
+    }
+    says::<Gcra>(rate);
+    says::<LeakyQueueLaw>(rate);
+    says::<FixedWindowLaw>(windows);
+    says::<SlidingCounterLaw>(windows);
 }
