@@ -48,8 +48,8 @@ use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 
-/// Slots in a cache line.
-const SLOTS: usize = 4;
+/// Slots in a cache line. A model's table is full with a few keys.
+const SLOTS: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 1 } else { 4 };
 
 /// Keys that are first seen at the same time seldom share one of so many locks.
 const MOST_STRIPES: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 64 };
@@ -302,6 +302,8 @@ impl<A: FieldLaw> Table<A> {
     /// time at which it is judged.
     fn look<T>(&self, fingerprint: u64, now: Nanos, answer: impl Fn(&A::Record, u64, Nanos, bool) -> T) -> T {
         loop {
+            // Before the search: a key that was placed after it may be older than the version that is read then.
+            let version = self.versions.current();
             match self.find(fingerprint) {
                 Found::Slot(slot, word) => {
                     if let Some(answer) = self.look_at(slot, word, |record, field| answer(record, field, now, true)) {
@@ -309,7 +311,6 @@ impl<A: FieldLaw> Table<A> {
                     }
                 }
                 Found::Nowhere => {
-                    let version = self.versions.current();
                     let at = self.no_earlier_than_horizon(now);
                     let answer = answer(&self.versions.record(version), 0, at, false);
                     if self.versions.current() == version {
