@@ -72,6 +72,12 @@ impl FieldLaw for Gcra {
         u64::try_from(at.max(0)).ok().map(Nanos::new)
     }
 
+    #[inline]
+    fn is_at_rest(rate: &Rate, tat: u64, now: Nanos) -> bool {
+        // The same without a division.
+        tat == 0 || rate.interval.ticks == 0 || Ticks::from(tat) <= rate.at(now)
+    }
+
     fn carried(rate: &Rate, tat: u64, next: &Rate) -> u64 {
         let change = next.origin;
         if next.interval.ticks == 0 || Self::rest(rate, tat).is_some_and(|rest| rest <= change) {
@@ -215,6 +221,32 @@ mod tests {
                     assert_eq!(carried, 0);
                 } else {
                     assert_eq!(Ticks::from(carried) - next.at(Nanos::new(1_000)), tat.into(), "TAT {tat} at {change}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whether_a_bucket_is_at_rest_is_told_as_when() {
+        for quota in [
+            Quota::per_second(3).burst(3),
+            Quota::per_second(300_000_000).burst(4),
+            Quota::per_second(980_000_007).burst(7),
+            Quota::per_day(1).burst(2),
+            Quota::per_second(0).burst(2),
+            Quota::UNLIMITED,
+        ] {
+            let rate = version(quota, 1_000);
+            for tat in (0..200).chain([1 << 40, 1 << 58]) {
+                let rest = Gcra::rest(&rate, tat);
+                let around = rest.map_or(0, Nanos::get);
+                for now in [0, 1, 999, 1_000, around.saturating_sub(1), around, around.saturating_add(1), u64::MAX] {
+                    let now = Nanos::new(now);
+                    assert_eq!(
+                        Gcra::is_at_rest(&rate, tat, now),
+                        rest.is_some_and(|rest| rest <= now),
+                        "{quota:?} {tat} {now}"
+                    );
                 }
             }
         }

@@ -46,6 +46,11 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     /// never is, within 584 years.
     fn rest(record: &Self::Record, field: u64) -> Option<Nanos>;
 
+    /// Whether that instant has come.
+    fn is_at_rest(record: &Self::Record, field: u64, now: Nanos) -> bool {
+        Self::rest(record, field).is_some_and(|rest| rest <= now)
+    }
+
     /// The field under `next` that carries what is left under `record`, as a change of the quota does at the instant at which
     /// `next` begins; what is at rest then stays at rest. [`FIELD_END`](super::gcra::FIELD_END) if it does not fit: then the origin must move first.
     fn carried(record: &Self::Record, field: u64, next: &Self::Record) -> u64;

@@ -25,6 +25,15 @@ impl Hasher for AsItIs {
     }
 }
 
+/// Spreads a fingerprint, which may come from a hasher that does not (the finalizer of splitmix64, Steele et al. 2014). No two
+/// become the same.
+#[inline]
+pub(super) const fn mixed(fingerprint: u64) -> u64 {
+    let mixed = (fingerprint ^ (fingerprint >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// The bytes that a map of this capacity has allocated: a power of two of places, an eighth of them empty, each with a byte of
 /// its own.
 pub(super) fn allocated(map: &Fingerprints) -> usize {

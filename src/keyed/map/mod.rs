@@ -34,7 +34,6 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::law::{Asked, Police, Schedule, Store};
-use super::table::mixed;
 use super::{KeyedError, WhenFull};
 use crate::algorithm::{Algorithm, LeakyQueueLaw, Policing, sealed};
 use crate::quota::Quota;
@@ -118,7 +117,7 @@ impl<A: Algorithm> Map<A> {
     /// the shard, so the shard itself is chosen by some between.
     #[inline]
     fn place(&self, key: Asked) -> (&Guarded<A>, Asked) {
-        let fingerprint = mixed(key.fingerprint);
+        let fingerprint = fingerprints::mixed(key.fingerprint);
         let mask = self.shards.len().wrapping_sub(1);
         let index = usize::try_from(fingerprint >> 32).unwrap_or(0) & mask;
         (&self.shards[index], Asked { fingerprint, ..key })

@@ -11,8 +11,7 @@
 //! - **First sight** takes the lock of the key's stripe and looks again, so that threads that see a key first at the same instant
 //!   make one state. Then it takes a slot that is empty or whose owner is at rest: word to *mark* by exchange, tag, word. Whoever
 //!   meets the mark goes the slow way.
-//! - **Placement**: a key has two candidate lines of four slots, a cache line each, and takes the emptier one; where both are full,
-//!   the spare line of its stripe. There are two slots for each of `max_keys`.
+//! - **Placement**: see [`places`]. There are two slots for each of `max_keys`.
 //!
 //! # Invariants
 //!
@@ -29,6 +28,7 @@
 //! is raised before the mark is set, so whoever finds his slot taken sees it.
 #![expect(private_bounds, reason = "public by name only")]
 
+mod places;
 mod state;
 mod versions;
 
@@ -36,6 +36,7 @@ use std::fmt;
 
 use crossbeam_utils::CachePadded;
 
+use self::places::{Line, Pair, Places, Spread};
 use self::state::State;
 use self::versions::Versions;
 use super::law::{Asked, Police, Schedule, Store};
@@ -48,17 +49,12 @@ use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 
-/// Slots in a cache line. A model's table is full with a few keys.
-const SLOTS: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 1 } else { 4 };
-
 /// Keys that are first seen at the same time seldom share one of so many locks.
 const MOST_STRIPES: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 64 };
 
 /// The states of keys under one law.
 pub struct Table<A: FieldLaw> {
-    /// The candidate lines, then a spare one for each stripe.
-    lines: Box<[Line]>,
-    candidates: usize,
+    places: Places,
     stripes: Box<[CachePadded<Mutex<()>>]>,
     versions: Versions<A>,
     /// An instant by which every key that has lost its slot was at rest.
@@ -67,11 +63,6 @@ pub struct Table<A: FieldLaw> {
     shared: Option<CachePadded<Slot>>,
     max_keys: usize,
 }
-
-/// Four slots in a cache line.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Line([Slot; SLOTS]);
 
 /// A place for the state of one key.
 #[derive(Debug, Default)]
@@ -115,11 +106,14 @@ impl Slot {
         self.load() == seen
     }
 
-    /// Replaces `seen` by `next`, if that is still the word.
+    /// Replaces `seen` by `next`, if that is still the word. Else what the word is instead.
     #[inline]
-    fn exchange(&self, seen: State, next: State) -> bool {
-        // AcqRel: see the module. A failed exchange is followed by another look.
-        self.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    fn exchange(&self, seen: State, next: State) -> Result<(), State> {
+        // AcqRel and Acquire: see the module.
+        match self.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(word) => Err(State::from_bits(word)),
+        }
     }
 
     /// Writes a slot that the caller has marked.
@@ -127,6 +121,35 @@ impl Slot {
         // Release: see the module. Nobody else writes a marked slot.
         self.tag.store(fingerprint, Ordering::Release);
         self.word.store(word.bits(), Ordering::Release);
+    }
+}
+
+impl Line {
+    /// The slot of a key in this line.
+    #[inline]
+    fn find(&self, fingerprint: u64) -> Option<(&Slot, State)> {
+        // Tags before words only to pass over the slots of others, all four at once: nobody can foretell which it is.
+        let mut matching = 0u32;
+        for (index, slot) in self.0.iter().enumerate() {
+            matching |= u32::from(slot.tag() == fingerprint) << index;
+        }
+        while matching != 0 {
+            let Some(slot) = self.0.get(matching.trailing_zeros() as usize) else { break };
+            let word = slot.load();
+            if word.is_key() && slot.tag() == fingerprint {
+                return Some((slot, word));
+            }
+            matching &= matching.wrapping_sub(1);
+        }
+        None
+    }
+
+    /// The same, for a line where it will seldom be.
+    fn find_rarely(&self, fingerprint: u64) -> Option<(&Slot, State)> {
+        self.0.iter().filter(|slot| slot.tag() == fingerprint).find_map(|slot| {
+            let word = slot.load();
+            (word.is_key() && slot.tag() == fingerprint).then_some((slot, word))
+        })
     }
 }
 
@@ -140,15 +163,13 @@ impl<A: FieldLaw> Table<A> {
             return Err(KeyedError::TooManyKeys { asked: max_keys, most: Self::MOST_KEYS });
         }
         // Two slots for each key. What else a large table takes comes out of that.
-        let all = max_keys.saturating_mul(2).div_ceil(SLOTS);
+        let all = max_keys.saturating_mul(2).div_ceil(Pair::SLOTS);
         let stripes = all.next_power_of_two().min(MOST_STRIPES);
-        let each = size_of::<Line>().saturating_add(size_of::<CachePadded<Mutex<()>>>());
-        let fixed = size_of::<Self>().saturating_add(stripes.saturating_mul(each)).div_ceil(size_of::<Line>());
-        let candidates = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
-        let spare = if candidates > 0 { stripes } else { 0 };
+        let each = size_of::<Pair>().saturating_add(size_of::<CachePadded<Mutex<()>>>());
+        let fixed = size_of::<Self>().saturating_add(stripes.saturating_mul(each)).div_ceil(size_of::<Pair>());
+        let pairs = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
         Ok(Self {
-            lines: boxed(candidates.saturating_add(spare), Line::default)?,
-            candidates,
+            places: Places::new(pairs, stripes)?,
             stripes: boxed(stripes, CachePadded::default)?,
             versions: Versions::new(quota),
             horizon: AtomicU64::new(0),
@@ -162,54 +183,61 @@ impl<A: FieldLaw> Table<A> {
     /// Takes `n` permits of a key, now or not at all. Says from which state.
     #[inline]
     pub(super) fn take(&self, key: Asked, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
-        if let Found::Slot(slot, word) = self.find(key.fingerprint) {
-            if let Decision::Done(answer) = self.decide(slot, word, n, now) {
-                return answer;
+        let found = self.find(key.fingerprint);
+        if let Found::Slot(slot, word) = found {
+            if let Some(taken) = self.take_usually(key.fingerprint, slot, word, n, now) {
+                return Ok(taken);
             }
         }
-        self.take_slow(key.fingerprint, n, now)
+        self.take_slow(key.fingerprint, found, n, now)
+    }
+
+    /// The usual yes: from the slot of a key, under the current version. `None` says nothing.
+    #[inline]
+    fn take_usually(&self, fingerprint: u64, slot: &Slot, word: State, n: u64, now: Nanos) -> Option<Taken<A>> {
+        let mut word = word;
+        loop {
+            // After the word: see `Versions`.
+            let version = self.versions.current();
+            if word.version() != version {
+                return None;
+            }
+            let (record, field) = (self.versions.record(version), word.field());
+            let next = A::admit_in_64_bits(&record, field, now, n)?;
+            if next == field {
+                // An exchange of a word for itself would prove nothing.
+                return None;
+            }
+            match slot.exchange(word, word.with_key(version, next)) {
+                Ok(()) => return Some(Taken { record, field, at: now }),
+                // At once, while the line is here. The tag after the word, as always.
+                Err(other) if slot.tag() == fingerprint => word = other,
+                Err(_) => return None,
+            }
+        }
     }
 
     #[inline(never)]
-    fn take_slow(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+    fn take_slow(&self, fingerprint: u64, found: Found<'_>, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+        let mut found = found;
         loop {
-            let beyond = match self.find(fingerprint) {
-                Found::Slot(slot, word) => match self.decide(slot, word, n, now) {
-                    Decision::Done(answer) => return answer,
-                    Decision::Lost => continue,
-                    Decision::Beyond(version, at) => (version, at),
-                },
-                Found::Nowhere => match self.first_sight(fingerprint, n, now) {
-                    Decision::Done(answer) => return answer,
-                    Decision::Lost => continue,
-                    Decision::Beyond(version, at) => (version, at),
-                },
+            let decision = match found {
+                Found::Slot(slot, word) if slot.still(word) => self.decide(slot, word, n, now),
+                Found::Slot(..) => Decision::Lost,
+                Found::Nowhere => self.first_sight(fingerprint, n, now),
             };
-            // With no lock held, since the walk takes them all.
-            self.versions.move_origin(beyond.0, beyond.1, |current| self.walk(current));
+            match decision {
+                Decision::Done(answer) => return answer,
+                Decision::Lost => {}
+                // With no lock held, since the walk takes them all.
+                Decision::Beyond(seen, at) => self.versions.move_origin(seen, at, |current| self.walk(current)),
+            }
+            found = self.find(fingerprint);
         }
     }
 
     /// Takes permits of the key of a slot, whose word was seen.
-    #[inline]
     fn decide(&self, slot: &Slot, word: State, n: u64, now: Nanos) -> Decision<A> {
-        // After the word: see `Versions`.
-        let version = self.versions.current();
-        let record = self.versions.record(version);
-        if word.version() == version {
-            // The usual yes.
-            let field = word.field();
-            if let Some(next) = A::admit_in_64_bits(&record, field, now, n) {
-                if next != field && slot.exchange(word, word.with_key(version, next)) {
-                    return Decision::Done(Ok(Taken { record, field, at: now }));
-                }
-            }
-        }
-        self.decide_slow(slot, word, n, now)
-    }
-
-    #[inline(never)]
-    fn decide_slow(&self, slot: &Slot, word: State, n: u64, now: Nanos) -> Decision<A> {
         let version = self.versions.current();
         let (record, field) = (self.versions.record(version), self.versions.field(word, version));
         let (next, answer) = match A::admit(&record, field, now, n) {
@@ -218,14 +246,14 @@ impl<A: FieldLaw> Table<A> {
             Admission::Refused(refused) => (word, Err(refused)),
         };
         // A no writes nothing, and what costs nothing neither.
-        let done = if next == word { slot.still(word) } else { slot.exchange(word, next) };
+        let done = if next == word { slot.still(word) } else { slot.exchange(word, next).is_ok() };
         if done { Decision::Done(answer) } else { Decision::Lost }
     }
 
     /// Takes permits of a key that seems to have no slot.
-    #[cold]
     fn first_sight(&self, fingerprint: u64, n: u64, now: Nanos) -> Decision<A> {
-        let _stripe = self.stripes[self.stripe(fingerprint)].lock();
+        let key = Spread::of(fingerprint);
+        let _stripe = self.stripes[self.places.stripe(key)].lock();
         if let Found::Slot(slot, word) = self.find(fingerprint) {
             return self.decide(slot, word, n, now);
         }
@@ -233,13 +261,14 @@ impl<A: FieldLaw> Table<A> {
         // A set that is read under a stripe lock is not rewritten meanwhile: that needs a walk.
         let version = self.versions.current();
         let record = self.versions.record(version);
-        let field = match A::admit(&record, 0, at, n) {
+        let usual = A::admit_in_64_bits(&record, 0, at, n).map(Admission::Granted);
+        let field = match usual.unwrap_or_else(|| A::admit(&record, 0, at, n)) {
             Admission::Granted(field) => field,
             Admission::Beyond => return Decision::Beyond(version, at),
             Admission::Refused(refused) => return Decision::Done(Err(refused)),
         };
         if field > 0 {
-            match self.take_over(fingerprint, at) {
+            match self.take_over(key, at) {
                 Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, field)),
                 Place::Nowhere(earliest) => {
                     return match &self.shared {
@@ -253,19 +282,48 @@ impl<A: FieldLaw> Table<A> {
     }
 
     /// Marks a slot for a newcomer who holds the lock of his stripe.
-    fn take_over(&self, fingerprint: u64, now: Nanos) -> Place<'_> {
+    fn take_over(&self, key: Spread, now: Nanos) -> Place<'_> {
         loop {
-            let [first, second, spare] = self.places(fingerprint).map(|line| Free::of(self, line, now));
-            let chosen = if second.slots > first.slots { &second } else { &first };
-            let Some((slot, word, rest)) = chosen.slot.or(spare.slot) else {
-                let earliest = [first, second, spare].iter().filter_map(|free| free.earliest).min();
-                return Place::Nowhere(earliest);
+            let Some(Vacant { slot, word, rest }) = self.free(key, now) else {
+                return Place::Nowhere(self.earliest(key));
             };
-            // AcqRel: before the mark, see the module.
-            self.horizon.fetch_max(rest.get(), Ordering::AcqRel);
-            if slot.exchange(word, word.marked()) {
+            self.raise_horizon(rest);
+            if slot.exchange(word, word.marked()).is_ok() {
                 return Place::Marked(slot, word.marked());
             }
+        }
+    }
+
+    /// The slot that a newcomer should take: see [`places`].
+    fn free(&self, key: Spread, now: Nanos) -> Option<Vacant<'_>> {
+        let home = Free::of(self, self.places.home(key), now);
+        let chosen = if home.slots >= ENOUGH {
+            home
+        } else {
+            let far = Free::of(self, self.places.far(key), now);
+            if far.slots > home.slots { far } else { home }
+        };
+        chosen.first.or_else(|| Free::of(self, self.places.spare(key), now).first)
+    }
+
+    /// The first instant at which a key is at rest that is where `key` may be.
+    #[cold]
+    fn earliest(&self, key: Spread) -> Option<Nanos> {
+        let rest = |slot: &Slot| {
+            let word = slot.load();
+            let version = self.versions.current();
+            let field = word.is_key().then(|| self.versions.field(word, version))?;
+            A::rest(&self.versions.record(version), field)
+        };
+        self.places.all(key).flat_map(|line| &line.0).filter_map(rest).min()
+    }
+
+    /// Lets no key without a slot be judged before `rest`.
+    fn raise_horizon(&self, rest: Nanos) {
+        // Acquire: one that is as high was raised by somebody else, and must be seen by whoever sees what comes next.
+        if self.horizon.load(Ordering::Acquire) < rest.get() {
+            // AcqRel: before the mark, see the module.
+            self.horizon.fetch_max(rest.get(), Ordering::AcqRel);
         }
     }
 
@@ -284,13 +342,11 @@ impl<A: FieldLaw> Table<A> {
 
     /// Whether a newcomer would find a place.
     fn room(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<(), Refused> {
-        let lines = self.places(fingerprint).map(|line| Free::of(self, line, now));
-        if lines.iter().any(|free| free.slots > 0) {
+        let key = Spread::of(fingerprint);
+        if self.free(key, now).is_some() {
             return Ok(());
         }
-        let Some(shared) = &self.shared else {
-            return Err(self.no_room(lines.iter().filter_map(|free| free.earliest).min(), now));
-        };
+        let Some(shared) = &self.shared else { return Err(self.no_room(self.earliest(key), now)) };
         self.look_at(shared, shared.load(), |record, field| match A::admit(record, field, now, n) {
             Admission::Refused(refused) => Err(refused),
             Admission::Granted(_) | Admission::Beyond => Ok(()),
@@ -334,7 +390,7 @@ impl<A: FieldLaw> Table<A> {
             let version = self.versions.current();
             let (record, field) = (self.versions.record(version), self.versions.field(word, version));
             let next = word.with_key(version, lowered(&record, field));
-            let done = if next == word { slot.still(word) } else { slot.exchange(word, next) };
+            let done = if next == word { slot.still(word) } else { slot.exchange(word, next).is_ok() };
             if done {
                 return;
             }
@@ -352,7 +408,7 @@ impl<A: FieldLaw> Table<A> {
                 if !word.is_key() || word.version() == current {
                     break;
                 }
-                if slot.exchange(word, word.with_key(current, self.versions.field(word, current))) {
+                if slot.exchange(word, word.with_key(current, self.versions.field(word, current))).is_ok() {
                     break;
                 }
             }
@@ -361,7 +417,7 @@ impl<A: FieldLaw> Table<A> {
 
     fn slots(&self) -> impl Iterator<Item = &Slot> {
         let shared = self.shared.iter().map(|shared| &**shared);
-        self.lines.iter().flat_map(|line| &line.0).chain(shared)
+        self.places.slots().chain(shared)
     }
 
     /// A refusal for want of a slot.
@@ -379,43 +435,32 @@ impl<A: FieldLaw> Table<A> {
     /// The slot of a key.
     #[inline]
     fn find(&self, fingerprint: u64) -> Found<'_> {
-        for line in self.lines_of(fingerprint).filter_map(|index| self.lines.get(index)) {
-            for slot in &line.0 {
-                // Before the word only to pass over the slots of others.
-                if slot.tag() == fingerprint {
-                    let word = slot.load();
-                    if word.is_key() && slot.tag() == fingerprint {
-                        return Found::Slot(slot, word);
-                    }
-                }
+        let key = Spread::of(fingerprint);
+        let home = self.places.home(key);
+        if let Some((slot, word)) = home.and_then(|[line, _]| line.find(fingerprint)) {
+            return Found::Slot(slot, word);
+        }
+        self.find_elsewhere(fingerprint, key)
+    }
+
+    #[inline(never)]
+    fn find_elsewhere(&self, fingerprint: u64, key: Spread) -> Found<'_> {
+        if let Some([_, next_door]) = self.places.home(key) {
+            if let Some((slot, word)) = next_door.find_rarely(fingerprint) {
+                return Found::Slot(slot, word);
+            }
+        }
+        if let Some([far, next]) = self.places.far(key) {
+            if let Some((slot, word)) = far.find_rarely(fingerprint).or_else(|| next.find_rarely(fingerprint)) {
+                return Found::Slot(slot, word);
+            }
+        }
+        if let Some([spare, next]) = self.places.spare(key) {
+            if let Some((slot, word)) = spare.find_rarely(fingerprint).or_else(|| next.find_rarely(fingerprint)) {
+                return Found::Slot(slot, word);
             }
         }
         Found::Nowhere
-    }
-
-    /// The lines in which a key may be.
-    fn places(&self, fingerprint: u64) -> [Option<&Line>; 3] {
-        let mut lines = self.lines_of(fingerprint).map(|index| self.lines.get(index));
-        std::array::from_fn(|_| lines.next().flatten())
-    }
-
-    /// Their indexes: two candidates, and the spare one of the stripe. There may be no lines at all.
-    #[inline]
-    fn lines_of(&self, fingerprint: u64) -> impl Iterator<Item = usize> + use<A> {
-        let (candidates, stripe) = (self.candidates, self.stripe(fingerprint));
-        let first = scaled(mixed(fingerprint), candidates);
-        // Computed where they are needed: most keys are in the first.
-        let second = move || {
-            let second = scaled(mixed(fingerprint ^ SECOND), candidates);
-            if second == first { first.checked_sub(1).unwrap_or(candidates.saturating_sub(1)) } else { second }
-        };
-        let spare = move || candidates.saturating_add(stripe);
-        std::iter::once(first).chain(std::iter::once_with(second)).chain(std::iter::once_with(spare))
-    }
-
-    #[inline]
-    fn stripe(&self, fingerprint: u64) -> usize {
-        scaled(mixed(fingerprint.rotate_left(32)), self.stripes.len())
     }
 }
 
@@ -442,12 +487,11 @@ impl<A: FieldLaw> Store for Table<A> {
             if !word.is_key() {
                 return false;
             }
-            let rest = |record: &A::Record, field| A::rest(record, field).is_some_and(|rest| rest <= now);
-            if let Some(rest) = self.look_at(slot, word, rest) {
+            if let Some(rest) = self.look_at(slot, word, |record, field| A::is_at_rest(record, field, now)) {
                 return !rest;
             }
         };
-        self.lines.iter().flat_map(|line| &line.0).filter(busy).count()
+        self.places.slots().filter(busy).count()
     }
 
     fn max_keys(&self) -> usize {
@@ -455,7 +499,7 @@ impl<A: FieldLaw> Store for Table<A> {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>().saturating_add(size_of_val(&*self.lines)).saturating_add(size_of_val(&*self.stripes))
+        size_of::<Self>().saturating_add(self.places.memory()).saturating_add(size_of_val(&*self.stripes))
     }
 }
 
@@ -465,7 +509,14 @@ impl<A: FieldLaw + Policing> Police for Table<A> {
         if n == 0 {
             return Ok(());
         }
-        self.take(key, n, now).map(drop)
+        // As `take`, whose answer is larger.
+        let found = self.find(key.fingerprint);
+        if let Found::Slot(slot, word) = found {
+            if self.take_usually(key.fingerprint, slot, word, n, now).is_some() {
+                return Ok(());
+            }
+        }
+        self.take_slow(key.fingerprint, found, n, now).map(drop)
     }
 
     fn refund(&self, key: Asked, n: u64, now: Nanos) {
@@ -503,60 +554,50 @@ enum Decision<A: FieldLaw> {
     Beyond(usize, Nanos),
 }
 
-/// What a newcomer may take of a line.
-struct Free<'a> {
-    /// The number of slots that may be taken.
-    slots: usize,
-    /// One of them: the first empty one, else the first whose key is at rest; since when it is.
-    slot: Option<(&'a Slot, State, Nanos)>,
-    /// The first instant at which one of the others is at rest.
-    earliest: Option<Nanos>,
+/// A slot that may be taken over.
+#[derive(Clone, Copy)]
+struct Vacant<'a> {
+    slot: &'a Slot,
+    word: State,
+    /// Since when its key is at rest.
+    rest: Nanos,
 }
 
+/// What a newcomer may take of two lines.
+struct Free<'a> {
+    /// How many slots. No more than [`ENOUGH`] are counted.
+    slots: usize,
+    first: Option<Vacant<'a>>,
+}
+
+/// How many slots must be free at home for a newcomer not to look further.
+const ENOUGH: usize = 3;
+
 impl<'a> Free<'a> {
-    fn of<A: FieldLaw>(table: &Table<A>, line: Option<&'a Line>, now: Nanos) -> Self {
-        let mut free = Self { slots: 0, slot: None, earliest: None };
-        for slot in line.into_iter().flat_map(|line| &line.0) {
-            let word = slot.load();
-            if word.is_empty() {
-                free.slots = free.slots.saturating_add(1);
-                if free.slot.is_none_or(|(_, chosen, _)| !chosen.is_empty()) {
-                    free.slot = Some((slot, word, Nanos::ZERO));
+    fn of<A: FieldLaw>(table: &Table<A>, lines: Option<[&'a Line; 2]>, now: Nanos) -> Self {
+        let mut free = Self { slots: 0, first: None };
+        for line in lines.into_iter().flatten() {
+            let words = line.0.each_ref().map(Slot::load);
+            // After the words. One that is replaced meanwhile can't be taken over.
+            let version = table.versions.current();
+            let record = table.versions.record(version);
+            for (slot, word) in line.0.iter().zip(words) {
+                let field = if word.is_key() { table.versions.field(word, version) } else { 0 };
+                if !word.is_empty() && (!word.is_key() || !A::is_at_rest(&record, field, now)) {
+                    continue;
                 }
-            } else if word.is_key() {
-                // A word that is replaced meanwhile can't be taken over.
-                let version = table.versions.current();
-                let rest = A::rest(&table.versions.record(version), table.versions.field(word, version));
-                match rest {
-                    Some(rest) if rest <= now => {
-                        free.slots = free.slots.saturating_add(1);
-                        free.slot = free.slot.or(Some((slot, word, rest)));
-                    }
-                    Some(rest) => free.earliest = Some(free.earliest.map_or(rest, |earliest| earliest.min(rest))),
-                    None => {}
+                if free.first.is_none() {
+                    // None is not possible: then it would not be at rest.
+                    free.first = Some(Vacant { slot, word, rest: A::rest(&record, field).unwrap_or(now) });
+                }
+                free.slots = free.slots.saturating_add(1);
+                if free.slots == ENOUGH {
+                    return free;
                 }
             }
         }
         free
     }
-}
-
-/// What sets the second line of a key apart from its first.
-const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Spreads a fingerprint, which may come from a hasher that does not (the finalizer of splitmix64, Steele et al. 2014).
-#[inline]
-pub(super) const fn mixed(fingerprint: u64) -> u64 {
-    let mixed = (fingerprint ^ (fingerprint >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-/// A number below `end`, each as often as any other; 0 if there is none.
-#[inline]
-fn scaled(mixed: u64, end: usize) -> usize {
-    // Below `end`, which is a usize.
-    usize::try_from((u128::from(mixed).wrapping_mul(end as u128)) >> 64).unwrap_or(0)
 }
 
 /// So many of them, or an error if there is no memory for as many.
