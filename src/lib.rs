@@ -187,7 +187,9 @@ pub use algorithm::{
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
-pub use keyed::{Keyed, KeyedBuilder, KeyedError, KeyedLaw, LookUp, OneQuota, PerKey, WhenFull};
+pub use keyed::{
+    IpPrefix, IpPrefixes, Keyed, KeyedBuilder, KeyedError, KeyedLaw, LookUp, OneQuota, PerKey, PrefixTooLong, WhenFull,
+};
 pub use limiter::{
     FixedWindow, LeakyBucket, LeakyQueue, Limiter, LimiterBuilder, SlidingCounter, SlidingLog, TokenBucket,
 };

@@ -4,10 +4,12 @@
 mod builder;
 mod law;
 mod map;
+mod prefix;
 mod table;
 
 pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
 pub use self::law::{KeyedLaw, LookUp, OneQuota, PerKey};
+pub use self::prefix::{IpPrefix, IpPrefixes, PrefixTooLong};
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -26,6 +28,7 @@ use crate::time::Nanos;
 /// Each key is limited by itself, under one law and one quota, or one of its own (see
 /// [`quota_for`](KeyedBuilder::quota_for)). A key is anything that can be hashed, and is looked up as anything
 /// that it borrows as: a `Keyed<String>` by `&str`. Nothing is swept, and no memory is taken for keys that owe nothing.
+/// Clients of IPv6 are known by their network, [`IpPrefix`], since one client has a whole one.
 ///
 /// # Examples
 ///
