@@ -85,10 +85,10 @@ impl<A: Algorithm> Guarded<A> {
         let changed = change(&mut shard);
         let removed = shard.take_removed();
         if let Some(left) = left.filter(|_| removed > 0) {
-            // Release: pairs with the Acquire in `Map::room`.
-            left.fetch_add(removed, Ordering::Release);
+            // Relaxed: published by the store below.
+            left.fetch_add(removed, Ordering::Relaxed);
         }
-        // Release: after that. Pairs with the Acquire in `Map::first_to_rest`.
+        // Release: pairs with the Acquire in `Map::first_to_rest`. Who finds an entry gone finds that it has left, too.
         self.first_listed.store(shard.first_listed().get(), Ordering::Release);
         changed
     }
@@ -219,7 +219,8 @@ impl<A: Algorithm> Map<A> {
     }
 
     fn is_full(&self) -> bool {
-        self.is_full_after(self.left.load(Ordering::Acquire))
+        // Relaxed: see `room`.
+        self.is_full_after(self.left.load(Ordering::Relaxed))
     }
 
     /// Whether there is no place, if `left` was the number of those that have left theirs.
@@ -232,11 +233,11 @@ impl<A: Algorithm> Map<A> {
     fn reserve(&self, guarded: &Guarded<A>, law: &A) -> bool {
         // Relaxed: before the place is taken. Who finds the map full because of it finds also when this one rests.
         guarded.first_listed.fetch_min(rest(law).get(), Ordering::Relaxed);
-        // Acquire: pairs with the Release in `Guarded::change`. Of more that have left by now nothing need be known.
-        let left = self.left.load(Ordering::Acquire);
+        // Relaxed: if more have left by now, there is room besides.
+        let left = self.left.load(Ordering::Relaxed);
         let one_more = |given: usize| (given.wrapping_sub(left) < self.max_keys).then(|| given.wrapping_add(1));
-        // Release: after the rest was listed. Acquire: who takes a place after another passes on what that one has listed.
-        self.given.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+        // Release: pairs with the Acquire in `is_full_after`. Relaxed: nothing rests on what was read.
+        self.given.fetch_update(Ordering::Release, Ordering::Relaxed, one_more).is_ok()
     }
 
     /// Sees to it that there is room for a key, if there can be.
@@ -250,15 +251,16 @@ impl<A: Algorithm> Map<A> {
     /// Whether there is room for a key at `now`: if not without removing one, then the shard that holds one at rest.
     fn room(&self, now: Nanos) -> Result<Option<&Guarded<A>>, Refused> {
         loop {
-            // Acquire: pairs with the Release in `Guarded::change`.
-            let left = self.left.load(Ordering::Acquire);
+            // Relaxed: at worst an older number, by which the map seems full.
+            let left = self.left.load(Ordering::Relaxed);
             if !self.is_full_after(left) {
                 return Ok(None);
             }
             match self.first_to_rest() {
                 Some((guarded, at)) if is_over(at, now) => return Ok(Some(guarded)),
-                // If one left while we looked, its place may be free; or another's, who came too late to be seen.
-                first if self.left.load(Ordering::Acquire) == left => {
+                // If one left while we looked, its place may be free; or another's, who came too late to be seen. Relaxed: it comes
+                // after the Acquire of what was looked at.
+                first if self.left.load(Ordering::Relaxed) == left => {
                     let retry_after = first.map(|(_, at)| at.saturating_since(now));
                     return Err(Refused::NoRoom { max_keys: self.max_keys, retry_after });
                 }

@@ -146,7 +146,7 @@ fn rests_when_the_whole_limit_is_there<A: Policing>(quota: Quota, seed: u64) {
 
 #[test]
 fn a_law_is_at_rest_when_the_whole_limit_is_there() {
-    for seed in 0..20 {
+    for seed in 0..5 {
         for quota in [per(3, 10), per(5, 10), per(2, 25), per(7, 7)] {
             rests_when_the_whole_limit_is_there::<FixedWindowLaw>(quota, seed);
             rests_when_the_whole_limit_is_there::<SlidingCounterLaw>(quota, seed);
@@ -226,7 +226,7 @@ fn a_map_is_as_good_as_laws_that_are_never_evicted() {
         Quota::UNLIMITED,
         per(3, 20).burst(0),
     ];
-    for seed in 0..50 {
+    for seed in 0..30 {
         agrees_with_laws_that_are_never_evicted::<Gcra>(&buckets, seed);
         agrees_with_laws_that_are_never_evicted::<FixedWindowLaw>(&windows, seed);
         agrees_with_laws_that_are_never_evicted::<SlidingCounterLaw>(&windows, seed);
@@ -309,6 +309,11 @@ fn a_table_where_nobody_ever_rests_says_so() {
     }
     map.reset(key(2), at(0));
     assert_eq!(map.try_acquire(key(3), 1, at(0)), Ok(()));
+    // Nor does who comes at the end of time send them away.
+    let map = Map::<Gcra>::with_shards(1, Quota::per_second(0).burst(1), 9, WhenFull::Refuse);
+    (1..9).for_each(|busy| assert!(map.admits(key(busy), 1, at(0))));
+    assert!(map.admits(key(9), 1, Nanos::MAX));
+    assert_eq!((map.len(Nanos::MAX), map.entries()), (9, 9));
 }
 
 #[test]
@@ -434,7 +439,7 @@ fn a_queue_by_key_tells_starts_and_keeps_them_under_another_plan() {
 
 #[test]
 fn threads_that_see_a_key_first_make_one_law() {
-    for round in 0..300 {
+    for round in 0..100 {
         let (map, barrier) = (Map::<SlidingLogLaw>::strict(per(3, 1_000), 1), Barrier::new(8));
         let admitted = thread::scope(|scope| {
             let ask = || {
@@ -459,7 +464,7 @@ fn places_that_are_given_up_are_given_to_all_who_come() {
         for thread in 0..threads {
             let (map, barrier) = (&map, &barrier);
             scope.spawn(move || {
-                for round in 0..500 {
+                for round in 0..100 {
                     barrier.wait();
                     // As many keys as there are places, each asked by all, at an instant at which all others are at rest.
                     for index in 0..keys {
@@ -479,7 +484,7 @@ fn places_that_are_given_up_are_given_to_all_who_come() {
 fn a_change_of_the_quota_leaves_no_key_behind_that_is_seen_meanwhile() {
     let quotas = [per(1, 1 << 40).burst(100), per(1, 1 << 41).burst(90)];
     let map = Map::<Gcra>::strict(quotas[0], 1 << 20);
-    for round in 0..20 {
+    for round in 0..8 {
         thread::scope(|scope| {
             for thread in 0..3 {
                 let map = &map;
