@@ -11,6 +11,7 @@ mod block;
 mod broken;
 mod close;
 mod grant;
+mod key_map;
 mod laws;
 mod leaky_queue;
 mod leave;
