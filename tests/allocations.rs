@@ -12,7 +12,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use dhat::HeapStats;
-use tollgate::{Acquire, Clock, CoarseClock, ManualClock, Quota, Refused, Shaper, Timer, TokenBucket};
+use tollgate::{Acquire, Clock, CoarseClock, Keyed, ManualClock, Quota, Refused, Shaper, Timer, TokenBucket};
 
 #[global_allocator]
 static COUNTER: dhat::Alloc = dhat::Alloc;
@@ -37,6 +37,7 @@ fn decisions_and_free_permits_allocate_nothing_and_waiters_nothing_but_their_pla
     #[cfg(feature = "tokio")]
     those_who_wait_with_tokios_timer_allocate_nothing_after_a_while();
     a_waiter_takes_no_more_than_its_place();
+    keys_with_laws_of_their_own_take_no_more_than_the_table_tells();
 }
 
 fn a_decision_allocates_nothing() {
@@ -212,4 +213,21 @@ impl Wake for Unpark {
 #[cfg(feature = "tokio")]
 fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+fn keys_with_laws_of_their_own_take_no_more_than_the_table_tells() {
+    let bytes = || HeapStats::get().curr_bytes;
+    let before = bytes();
+    let table = Keyed::<u64>::sliding_log(Quota::per_second(5)).max_keys(1_000_000).build().unwrap();
+    let come = |keys: std::ops::Range<u64>, now: u64| {
+        keys.for_each(|key| table.try_acquire_at(&key, now * 1_000_000_000).unwrap());
+        let (took, told) = (bytes() - before, table.memory());
+        assert!(took <= told && told <= took + took / 5, "{took} of {told} told");
+        told
+    };
+    // As the last ones come, those at rest go.
+    let taken = [come(0..0, 0), come(0..100, 0), come(100..20_000, 0), come(20_000..30_000, 1)];
+    let each = (taken[2] - taken[0]) / 20_000;
+    assert!((1_000..2_000).contains(&each), "{each} bytes a key");
+    assert!(taken[3] < taken[2] * 2 / 3, "{taken:?}");
 }
