@@ -55,7 +55,7 @@ use crate::time::Nanos;
 /// - The memory is bounded, and known ([`memory`](Self::memory)). Where all places are busy, a newcomer is refused with
 ///   [`Refused::NoRoom`], or shares one budget with all such newcomers: see [`KeyedBuilder::when_full`].
 /// - Decisions on known keys are lock-free: a thread that is stopped anywhere blocks none of them. First sight of a key takes a
-///   short lock that few keys share.
+///   short lock that few keys share. (Logs, and keys with quotas of their own: see below.)
 /// - No code of the caller (hashing a key, a clock, a waker) runs under a lock.
 ///
 /// # All keys share one clock
@@ -87,6 +87,20 @@ use crate::time::Nanos;
 ///
 /// 32 bytes a key of `max_keys`, whatever the type of the key. A decision on a known key reads one cache line, seldom two, and
 /// writes it for a yes; a no writes nothing. Nothing is allocated after construction.
+///
+/// # Logs, and a quota for each key
+///
+/// A [`SlidingLog`](crate::SlidingLog) is more than a word, and with [`quota_for`](KeyedBuilder::quota_for) each key has a limiter of its
+/// own. Those are in a map of shards, a lock each, with the same promises, and these differences:
+/// - A decision on a known key takes the lock of its shard for reading; first sight of a key, and another plan, for writing.
+/// - A busy key takes memory when it comes: some 550 bytes for a bucket, 700 for windows, 1,450 and its times for a log. Keys at rest go as
+///   others come, a few with each. [`memory`](Self::memory) and [`len`](Self::len) walk through all keys.
+/// - Exactly `max_keys` keys may be busy: nobody is refused for want of room while fewer are.
+/// - Each key is as exact as a limiter, whatever unit its quota needs.
+/// - [`set_quota`](Self::set_quota) walks through all keys, one lock at a time, in short stretches. A call beside it is by the old quota or
+///   by the new one.
+/// - Of newcomers who shared one budget ([`WhenFull::Share`]), one that is given a place begins with what is left in that budget, in whole
+///   permits, so that it has not the whole burst again. What it gives back of what it took there is lost.
 pub struct Keyed<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomState> {
     store: A::Store,
     plans: <A::Plans as Plans>::Of<K>,
@@ -119,8 +133,8 @@ impl<K: ?Sized> Keyed<K> {
 
     /// Configures a table of [`SlidingLog`](crate::SlidingLog)s.
     ///
-    /// A log is more than one word, so each busy key has a place of its own on the heap: some 1,400 bytes, and 8 for each of twice the
-    /// limit, rounded up to a power of two. See *Cost*.
+    /// A log is more than one word, so each busy key has a place of its own on the heap: some 1,450 bytes, and 8 for each of twice the
+    /// limit, rounded up to a power of two. See *Logs, and a quota for each key* at [`Keyed`].
     pub fn sliding_log(quota: Quota) -> KeyedBuilder<K, SlidingLogLaw> {
         KeyedBuilder::new(quota)
     }
