@@ -1,0 +1,106 @@
+//! Measures tollgate beside other rate limiters, in one run on one machine.
+//!
+//! ```text
+//! cargo run --release -p peers -- decisions
+//! cargo run --release -p peers -- all --quick --json
+//! cargo run --release -p peers -- all --markdown --charts docs/charts
+//! ```
+//!
+//! # Reading the code
+//!
+//! [`peers`] has the limiters, one a file, and [`suites`] what is measured of them. [`rounds`] lets systems take turns, [`isolate`]
+//! survives one that panics or hangs, [`stats`] sums up, [`record`] and [`report`] tell what was found. [`machine`] and
+//! [`versions`] are the head of the output.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures for people, far from any limit")]
+
+mod args;
+mod isolate;
+mod machine;
+mod peers;
+mod record;
+mod report;
+mod rounds;
+mod stats;
+mod suites;
+mod versions;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::{panic, thread};
+
+use clap::Parser;
+
+use crate::args::{Args, Suite};
+use crate::record::Case;
+use crate::report::Highlight;
+use crate::suites::{Emit, Size, decisions, faults, pacing, waiting};
+
+fn main() -> ExitCode {
+    // What a measured limiter panics with stands in the outcome.
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(isolate::THREAD) {
+            usual(info);
+        }
+    }));
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> io::Result<()> {
+    let size = if args.quick { Size::Quick } else { Size::Full };
+    let mut out = io::stdout().lock();
+    let head = machine::head();
+    if args.json || args.markdown {
+        report::head(&mut io::stderr(), &head)?;
+    } else {
+        report::head(&mut out, &head)?;
+        out.flush()?;
+    }
+    for suite in args.suite.each() {
+        let mut cases: Vec<Case> = Vec::new();
+        let mut emit = |case: Case| {
+            match (args.json, args.markdown) {
+                (true, _) => report::json(&mut out, suite.name(), &case)?,
+                (_, true) => eprintln!("{}: {} is done", suite.name(), case.name),
+                _ => report::table(&mut out, suite.name(), &case)?,
+            }
+            cases.push(case);
+            Ok(())
+        };
+        measure(suite, size, &mut emit)?;
+        if args.markdown {
+            writeln!(out, "{}\n", machine::line(suite.name()))?;
+            match suite {
+                Suite::Faults => report::verdicts(&mut out, &cases)?,
+                _ => report::markdown(&mut out, highlights(suite), &cases)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(suite: Suite, size: Size, emit: Emit<'_>) -> io::Result<()> {
+    match suite {
+        Suite::Decisions => decisions::run(size, emit),
+        Suite::Pacing => pacing::run(size, emit),
+        Suite::Waiting => waiting::run(size, emit),
+        Suite::Faults => faults::run(size, emit),
+        Suite::All => Ok(()),
+    }
+}
+
+fn highlights(suite: Suite) -> &'static [Highlight] {
+    match suite {
+        Suite::Decisions => decisions::HIGHLIGHTS,
+        Suite::Pacing => pacing::HIGHLIGHTS,
+        Suite::Waiting => waiting::HIGHLIGHTS,
+        _ => &[],
+    }
+}
