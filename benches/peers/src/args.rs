@@ -10,6 +10,8 @@ use clap::{Parser, ValueEnum};
 pub(crate) enum Suite {
     /// What a yes or a no costs
     Decisions,
+    /// The same for one key of many, and what memory a key takes
+    Keyed,
     /// What rate is delivered, and how evenly
     Pacing,
     /// What waiting costs, and in which order the waiters leave
@@ -24,7 +26,7 @@ impl Suite {
     /// The suites that are run for this.
     pub(crate) fn each(self) -> Vec<Self> {
         match self {
-            Self::All => vec![Self::Decisions, Self::Pacing, Self::Waiting, Self::Faults],
+            Self::All => vec![Self::Decisions, Self::Keyed, Self::Pacing, Self::Waiting, Self::Faults],
             one => vec![one],
         }
     }
@@ -32,6 +34,7 @@ impl Suite {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Decisions => "decisions",
+            Self::Keyed => "keyed",
             Self::Pacing => "pacing",
             Self::Waiting => "waiting",
             Self::Faults => "faults",
@@ -93,7 +96,8 @@ mod tests {
     fn the_command_line_is_sound_and_documents_what_it_takes() {
         Args::command().debug_assert();
         let help = Args::command().render_long_help().to_string();
-        for word in ["decisions", "pacing", "waiting", "faults", "--json", "--quick", "--charts", "Exit code"] {
+        for word in ["decisions", "keyed", "pacing", "waiting", "faults", "--json", "--quick", "--charts", "Exit code"]
+        {
             assert!(help.contains(word), "{word} is missing in:\n{help}");
         }
     }

@@ -34,7 +34,7 @@ use clap::Parser;
 use crate::args::{Args, Suite};
 use crate::record::Case;
 use crate::report::Highlight;
-use crate::suites::{Emit, Size, decisions, faults, pacing, waiting};
+use crate::suites::{Emit, Size, decisions, faults, keyed, pacing, waiting};
 
 fn main() -> ExitCode {
     // What a measured limiter panics with stands in the outcome.
@@ -89,6 +89,7 @@ fn run(args: &Args) -> io::Result<()> {
 fn measure(suite: Suite, size: Size, emit: Emit<'_>) -> io::Result<()> {
     match suite {
         Suite::Decisions => decisions::run(size, emit),
+        Suite::Keyed => keyed::run(size, emit),
         Suite::Pacing => pacing::run(size, emit),
         Suite::Waiting => waiting::run(size, emit),
         Suite::Faults => faults::run(size, emit),
@@ -99,6 +100,7 @@ fn measure(suite: Suite, size: Size, emit: Emit<'_>) -> io::Result<()> {
 fn highlights(suite: Suite) -> &'static [Highlight] {
     match suite {
         Suite::Decisions => decisions::HIGHLIGHTS,
+        Suite::Keyed => keyed::HIGHLIGHTS,
         Suite::Pacing => pacing::HIGHLIGHTS,
         Suite::Waiting => waiting::HIGHLIGHTS,
         _ => &[],

@@ -1,14 +1,15 @@
 //! `governor`: GCRA on one word; waiters ask again until they get their permit.
 
+use std::hash::Hash;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock, FakeRelativeClock, QuantaUpkeepClock, ReasonablyRealtime};
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use super::{Clocked, Decide, Law, Wait};
+use super::{Clocked, Decide, DecideKey, Law, Wait};
 
 pub(crate) type Direct<C = DefaultClock> =
     RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<<C as Clock>::Instant>>;
@@ -76,6 +77,18 @@ where
         } else {
             self.until_n_ready(some(n)).await.expect("n within the burst");
         }
+    }
+}
+
+/// Its default table, a `DashMap`, which grows as keys come.
+pub(crate) fn keyed<K: Hash + Eq + Clone>(law: Law) -> DefaultKeyedRateLimiter<K> {
+    RateLimiter::keyed(quota(law))
+}
+
+impl<K: Hash + Eq + Clone + Send + Sync> DecideKey<K> for DefaultKeyedRateLimiter<K> {
+    #[inline]
+    fn decide(&self, key: &K) -> bool {
+        self.check_key(key).is_ok()
     }
 }
 

@@ -43,6 +43,11 @@ pub(crate) trait Decide: Send + Sync {
     fn decide(&self) -> bool;
 }
 
+/// Says yes or no for a key, by its own clock.
+pub(crate) trait DecideKey<K>: Send + Sync {
+    fn decide(&self, key: &K) -> bool;
+}
+
 /// Says yes or no on a clock that only the caller moves.
 pub(crate) trait Clocked {
     fn take(&self, n: u32) -> bool;

@@ -1,9 +1,12 @@
 //! A token bucket as most write it: the arrival time behind a mutex.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use parking_lot::Mutex;
 use tollgate::{Clock, DefaultClock};
 
-use super::{Decide, Law};
+use super::{Decide, DecideKey, Law};
 
 #[derive(Debug)]
 pub(crate) struct MutexBucket {
@@ -26,6 +29,37 @@ impl Decide for MutexBucket {
         let granted = next <= now.saturating_add(self.capacity);
         if granted {
             *arrival = next;
+        }
+        granted
+    }
+}
+
+/// The same for keys: a map of arrival times behind one mutex, which grows as keys come.
+#[derive(Debug)]
+pub(crate) struct MutexMap<K> {
+    arrivals: Mutex<HashMap<K, u64>>,
+    interval: u64,
+    capacity: u64,
+}
+
+pub(crate) fn map<K>(law: Law) -> MutexMap<K> {
+    let MutexBucket { interval, capacity, .. } = bucket(law);
+    MutexMap { arrivals: Mutex::default(), interval, capacity }
+}
+
+impl<K: Hash + Eq + Clone + Send> DecideKey<K> for MutexMap<K> {
+    #[inline]
+    fn decide(&self, key: &K) -> bool {
+        let now = DefaultClock.now().get();
+        let mut arrivals = self.arrivals.lock();
+        let arrival = arrivals.get(key).copied().unwrap_or(0);
+        let next = now.max(arrival).saturating_add(self.interval);
+        let granted = next <= now.saturating_add(self.capacity);
+        if granted {
+            match arrivals.get_mut(key) {
+                Some(arrival) => *arrival = next,
+                None => drop(arrivals.insert(key.clone(), next)),
+            }
         }
         granted
     }

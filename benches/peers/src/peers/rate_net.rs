@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rate_net::{CoarseClock, DirectLimiter, RateLimiter};
+use rate_net::{CoarseClock, DirectLimiter, Eviction, RateLimiter};
 use throttle_net::{Clock, ManualClock, SystemClock, TokioClock};
 
-use super::{Clocked, Decide, Law, Wait};
+use super::{Clocked, Decide, DecideKey, Law, Wait};
 
 fn with_clock<C: Clock + Clone>(law: Law, clock: C) -> DirectLimiter<C> {
     let builder = RateLimiter::builder().quota(law.permits, law.period).burst(law.burst);
@@ -57,5 +57,25 @@ impl Clocked for Manual {
 impl<C: Clock + Clone + 'static> Wait for DirectLimiter<C> {
     async fn wait(&self, n: u32) {
         self.try_until_ready_n(n).await.expect("n within the burst");
+    }
+}
+
+/// A table for so many keys. A quarter more, so that none of its shards overflows.
+pub(crate) fn keyed(law: Law, keys: usize) -> RateLimiter {
+    let table = RateLimiter::builder().quota(law.permits, law.period).burst(law.burst);
+    table.eviction(Eviction::capacity(keys + keys / 4)).try_build().expect("a sound quota")
+}
+
+impl DecideKey<u64> for RateLimiter {
+    #[inline]
+    fn decide(&self, key: &u64) -> bool {
+        self.check(*key).is_allow()
+    }
+}
+
+impl DecideKey<String> for RateLimiter {
+    #[inline]
+    fn decide(&self, key: &String) -> bool {
+        self.check_bytes(key).is_allow()
     }
 }

@@ -1,12 +1,13 @@
 //! `throttle-net`: a bucket whose waiters book their slot on arrival, and a queue in front of it.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throttle_net::{Clock, ManualClock, Queue, SystemClock, Throttle, TokioClock};
+use throttle_net::{Clock, Eviction, ManualClock, PerKey, Queue, SystemClock, Throttle, TokioClock};
 use tokio::runtime::Builder;
 
-use super::{Clocked, Decide, Law, Wait};
+use super::{Clocked, Decide, DecideKey, Law, Wait};
 
 fn with_clock<C: Clock>(law: Law, clock: C) -> Throttle<C> {
     Throttle::builder().rate(law.permits, law.period).burst(law.burst).clock(clock).try_build().expect("a sound quota")
@@ -76,6 +77,19 @@ impl<C: Clock> Queued<C> {
 impl<C: Clock + 'static> Wait for Queued<C> {
     async fn wait(&self, n: u32) {
         self.0.acquire_with_cost((), 0, None, n).await.expect("room in the queue and n within the burst");
+    }
+}
+
+/// A table for so many keys. A quarter more, so that none of its shards overflows.
+pub(crate) fn keyed<K: Hash + Eq + Clone + Send + Sync + 'static>(law: Law, keys: usize) -> PerKey<K> {
+    let table = PerKey::builder().rate(law.permits, law.period).burst(law.burst);
+    table.eviction(Eviction::capacity(keys + keys / 4)).try_build().expect("a sound quota")
+}
+
+impl<K: Hash + Eq + Clone + Send + Sync + 'static> DecideKey<K> for PerKey<K> {
+    #[inline]
+    fn decide(&self, key: &K) -> bool {
+        self.try_acquire(key)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use throttlecrab::{PeriodicStore, RateLimiter};
 
-use super::{Clocked, Decide, Law};
+use super::{Clocked, Decide, DecideKey, Law};
 
 pub(crate) struct Mutexed {
     limiter: Mutex<RateLimiter<PeriodicStore>>,
@@ -19,12 +19,12 @@ pub(crate) fn mutexed(law: Law) -> Mutexed {
 
 impl Mutexed {
     #[inline]
-    fn ask(&self, n: u32, now: SystemTime) -> bool {
+    fn ask(&self, key: &str, n: u32, now: SystemTime) -> bool {
         let Law { permits, period, burst } = self.law;
         let period = i64::try_from(period.as_secs()).expect("no longer than a lifetime");
         let mut limiter = self.limiter.lock().expect("no panic");
         let (granted, _) =
-            limiter.rate_limit("key", burst.into(), permits.into(), period, n.into(), now).expect("a sound quota");
+            limiter.rate_limit(key, burst.into(), permits.into(), period, n.into(), now).expect("a sound quota");
         granted
     }
 }
@@ -32,7 +32,20 @@ impl Mutexed {
 impl Decide for Mutexed {
     #[inline]
     fn decide(&self) -> bool {
-        self.ask(1, SystemTime::now())
+        self.ask("key", 1, SystemTime::now())
+    }
+}
+
+/// With a store for so many keys.
+pub(crate) fn keyed(law: Law, keys: usize) -> Mutexed {
+    Mutexed { limiter: Mutex::new(RateLimiter::new(PeriodicStore::with_capacity(keys))), law }
+}
+
+/// Its keys are strings.
+impl DecideKey<String> for Mutexed {
+    #[inline]
+    fn decide(&self, key: &String) -> bool {
+        self.ask(key, 1, SystemTime::now())
     }
 }
 
@@ -54,7 +67,7 @@ impl Manual {
 
 impl Clocked for Manual {
     fn take(&self, n: u32) -> bool {
-        self.limiter.ask(n, self.now.get())
+        self.limiter.ask("key", n, self.now.get())
     }
 
     fn advance(&self, span: Duration) {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Clock, CoarseClock, ManualClock, Quota, Shaper, Timer, TokenBucket, Waitable};
+use tollgate::{Clock, CoarseClock, Keyed, ManualClock, Quota, Shaper, Timer, TokenBucket, Waitable};
 
-use super::{Clocked, Decide, Law, Wait};
+use super::{Clocked, Decide, DecideKey, Law, Wait};
 
 pub(crate) fn quota(law: Law) -> Quota {
     Quota::new(law.permits.into(), law.period).expect("no zero period").burst(law.burst.into())
@@ -58,6 +58,25 @@ pub(crate) fn precise(law: Law) -> Shaper {
 impl<A: Waitable + Send + Sync + 'static> Wait for Shaper<A> {
     async fn wait(&self, n: u32) {
         let _permit = self.acquire_n(n.into()).await.expect("no bound, and nobody closes it");
+    }
+}
+
+/// A table for so many keys.
+pub(crate) fn keyed<K>(law: Law, keys: usize) -> Keyed<K> {
+    Keyed::token_bucket(quota(law)).max_keys(keys).build().expect("memory for them")
+}
+
+impl DecideKey<u64> for Keyed<u64> {
+    #[inline]
+    fn decide(&self, key: &u64) -> bool {
+        self.try_acquire(key).is_ok()
+    }
+}
+
+impl DecideKey<String> for Keyed<String> {
+    #[inline]
+    fn decide(&self, key: &String) -> bool {
+        self.try_acquire(key.as_str()).is_ok()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trypema::local::LocalRateLimiterProvider;
 use trypema::{BucketSize, RateLimit, RateLimitDecision, RateLimiterBuilder, WindowSize};
 
-use super::{Decide, Law};
+use super::{Decide, DecideKey, Law};
 
 pub(crate) struct Absolute {
     provider: Arc<LocalRateLimiterProvider>,
@@ -29,5 +29,13 @@ impl Decide for Absolute {
     #[inline]
     fn decide(&self) -> bool {
         matches!(self.provider.absolute().inc("key", &self.rate, 1), RateLimitDecision::Allowed)
+    }
+}
+
+/// Its keys are strings.
+impl DecideKey<String> for Absolute {
+    #[inline]
+    fn decide(&self, key: &String) -> bool {
+        matches!(self.provider.absolute().inc(key, &self.rate, 1), RateLimitDecision::Allowed)
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod decisions;
 pub(crate) mod faults;
+pub(crate) mod keyed;
+pub(crate) mod keys;
 pub(crate) mod pacing;
 pub(crate) mod waiters;
 pub(crate) mod waiting;
