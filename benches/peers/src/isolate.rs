@@ -16,13 +16,16 @@ pub(crate) enum Failure {
     Panicked(String),
     /// It was not done after that time. Its thread is left behind.
     Hung(Duration),
+    /// It was not begun.
+    NoTime,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
-            Self::Hung(limit) => write!(f, "not done after {limit:?}"),
+            Self::Hung(limit) => write!(f, "not done after {:.1} s", limit.as_secs_f64()),
+            Self::NoTime => f.write_str("left out: no time was left for it"),
         }
     }
 }
@@ -32,6 +35,9 @@ pub(crate) fn isolated<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
+    if limit.is_zero() {
+        return Err(Failure::NoTime);
+    }
     let (tell, told) = mpsc::sync_channel(1);
     let started = thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
         let outcome = panic::catch_unwind(AssertUnwindSafe(work));
@@ -87,5 +93,11 @@ mod tests {
             }
         });
         assert_eq!(failure, Err::<(), _>(Failure::Hung(limit)));
+        assert_eq!(Failure::Hung(Duration::from_millis(1_500)).to_string(), "not done after 1.5 s");
+    }
+
+    #[test]
+    fn without_any_time_nothing_is_begun() {
+        assert_eq!(isolated(Duration::ZERO, || unreachable!("it must not run")), Err::<(), _>(Failure::NoTime));
     }
 }

@@ -9,15 +9,19 @@
 //! # Reading the code
 //!
 //! [`peers`] has the limiters, one a file, and [`suites`] what is measured of them. [`rounds`] lets systems take turns, [`isolate`]
-//! survives one that panics or hangs, [`stats`] sums up, [`record`] and [`report`] tell what was found. [`machine`] and
-//! [`versions`] are the head of the output.
+//! survives one that panics or hangs, [`stats`] sums up, [`record`] and [`report`] tell what was found, and
+//! [`pictures`] draws it. [`machine`] and [`versions`] are the head of the output.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures for people, far from any limit")]
 
 mod args;
+#[allow(dead_code, unused_imports, reason = "the examples draw more kinds of marks")]
+#[path = "../../../examples/chart/mod.rs"]
+mod chart;
 mod isolate;
 mod machine;
 mod peers;
+mod pictures;
 mod record;
 mod report;
 mod rounds;
@@ -26,12 +30,14 @@ mod suites;
 mod versions;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
-use std::{panic, thread};
+use std::{fs, panic, thread};
 
 use clap::Parser;
 
 use crate::args::{Args, Suite};
+use crate::chart::Chart;
 use crate::record::Case;
 use crate::report::Highlight;
 use crate::suites::{Emit, Size, decisions, faults, keyed, pacing, waiting};
@@ -54,7 +60,6 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> io::Result<()> {
-    let size = if args.quick { Size::Quick } else { Size::Full };
     let mut out = io::stdout().lock();
     let head = machine::head();
     if args.json || args.markdown {
@@ -74,7 +79,11 @@ fn run(args: &Args) -> io::Result<()> {
             cases.push(case);
             Ok(())
         };
+        let size = if args.quick { Size::quick() } else { Size::Full };
         measure(suite, size, &mut emit)?;
+        if let (Some(folder), Some(draw)) = (&args.charts, picture(suite)) {
+            write(folder, suite, &draw(&cases))?;
+        }
         if args.markdown {
             writeln!(out, "{}\n", machine::line(suite.name()))?;
             match suite {
@@ -95,6 +104,22 @@ fn measure(suite: Suite, size: Size, emit: Emit<'_>) -> io::Result<()> {
         Suite::Faults => faults::run(size, emit),
         Suite::All => Ok(()),
     }
+}
+
+/// What draws the picture of a suite that has one.
+fn picture(suite: Suite) -> Option<fn(&[Case]) -> Chart> {
+    match suite {
+        Suite::Keyed => Some(pictures::keyed),
+        Suite::Pacing => Some(pictures::pacing),
+        _ => None,
+    }
+}
+
+fn write(folder: &Path, suite: Suite, picture: &Chart) -> io::Result<()> {
+    let file = folder.join(format!("{}.svg", suite.name()));
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
+    let text = chart::svg(picture).map_err(|error| told(io::Error::other(error.to_string())))?;
+    fs::create_dir_all(folder).and_then(|()| fs::write(&file, text)).map_err(told)
 }
 
 fn highlights(suite: Suite) -> &'static [Highlight] {

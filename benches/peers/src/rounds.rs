@@ -22,10 +22,10 @@ impl<T> Contender<T> {
 pub(crate) type Measured<T> = (&'static str, Result<Vec<T>, Failure>);
 
 /// Measures all contenders once a round, each time beginning with the next one: A B C, B C A, ... Each measurement runs on a thread
-/// of its own and may take `limit`; one that fails is out.
+/// of its own and may take as long as `limit` says when it begins; one that fails is out.
 pub(crate) fn in_turns<T: Send + 'static>(
     rounds: usize,
-    limit: Duration,
+    limit: impl Fn() -> Duration,
     contenders: Vec<Contender<T>>,
 ) -> Vec<Measured<T>> {
     let mut outcomes: Vec<Measured<T>> = contenders.iter().map(|one| (one.system, Ok(Vec::new()))).collect();
@@ -35,7 +35,7 @@ pub(crate) fn in_turns<T: Send + 'static>(
             let outcome = &mut outcomes[index].1;
             if let Ok(measured) = outcome {
                 let measure = Arc::clone(&contenders[index].measure);
-                match isolated(limit, move || measure()) {
+                match isolated(limit(), move || measure()) {
                     Ok(measurement) => measured.push(measurement),
                     Err(failure) => *outcome = Err(failure),
                 }
@@ -63,7 +63,7 @@ mod tests {
             })
         };
         let broken = Contender::new("broken", || panic!("it does not work"));
-        let outcomes = in_turns(3, Duration::from_secs(60), vec![seen("a"), broken, seen("b")]);
+        let outcomes = in_turns(3, || Duration::from_secs(60), vec![seen("a"), broken, seen("b")]);
         assert_eq!(*order.lock().unwrap(), ["a", "b", "b", "a", "b", "a"]);
         assert_eq!(outcomes[0], ("a", Ok(vec![1, 4, 6])));
         assert_eq!(outcomes[1], ("broken", Err(Failure::Panicked("it does not work".to_owned()))));

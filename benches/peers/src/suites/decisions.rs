@@ -147,7 +147,7 @@ fn nanoseconds<D: Decide>(limiter: &D, threads: usize, span: Duration, answer: b
 }
 
 fn case(name: &str, about: &str, size: Size, contenders: Vec<Contender<f64>>) -> Case {
-    let outcomes = in_turns(size.choose(31, 9, 1), Duration::from_secs(10), contenders);
+    let outcomes = in_turns(size.choose(31, 9, 1), || size.limit(Duration::from_secs(10)), contenders);
     let floor = outcomes.iter().find(|(system, _)| *system == FLOOR).and_then(|(_, outcome)| outcome.clone().ok());
     let rows = outcomes.into_iter().map(|(system, outcome)| match outcome {
         Ok(measured) => {
@@ -184,7 +184,7 @@ mod tests {
                 false
             }
         }
-        let outcomes = in_turns(1, Duration::from_secs(60), vec![contender("never", Size::Tiny, 2, true, || Never)]);
+        let outcomes = in_turns(1, || Duration::from_secs(60), vec![contender("never", Size::Tiny, 2, true, || Never)]);
         let failure = outcomes[0].1.as_ref().unwrap_err().to_string();
         assert!(failure.contains("calls were answered otherwise"), "{failure}");
     }

@@ -9,6 +9,7 @@ pub(crate) mod waiters;
 pub(crate) mod waiting;
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use crate::record::Case;
 
@@ -16,21 +17,40 @@ use crate::record::Case;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Full,
-    /// Within 50 seconds.
-    Quick,
+    /// In little time: nothing is measured any more at that instant.
+    Quick {
+        until: Instant,
+    },
     /// Just enough to run every line.
     #[cfg(test)]
     Tiny,
 }
 
 impl Size {
+    /// A suite that begins now and ends within 50 seconds.
+    pub(crate) fn quick() -> Self {
+        Self::Quick { until: Instant::now() + Duration::from_secs(45) }
+    }
+
+    pub(crate) fn is_quick(self) -> bool {
+        matches!(self, Self::Quick { .. })
+    }
+
     /// What goes with this size.
     pub(crate) fn choose<T>(self, full: T, quick: T, _tiny: T) -> T {
         match self {
             Self::Full => full,
-            Self::Quick => quick,
+            Self::Quick { .. } => quick,
             #[cfg(test)]
             Self::Tiny => _tiny,
+        }
+    }
+
+    /// How long a measurement that begins now may take, at most `most`.
+    pub(crate) fn limit(self, most: Duration) -> Duration {
+        match self {
+            Self::Quick { until } => most.min(until.saturating_duration_since(Instant::now())),
+            _ => most,
         }
     }
 }
@@ -48,4 +68,17 @@ pub(crate) fn tiny(run: impl FnOnce(Size, Emit<'_>) -> io::Result<()>) -> Vec<Ca
     };
     run(Size::Tiny, &mut keep).expect("nothing is written");
     cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_measurement_has_the_rest_of_the_time_at_most() {
+        let (short, long) = (Duration::from_millis(1), Duration::from_secs(3_600));
+        assert_eq!((Size::Full.limit(long), Size::quick().limit(short)), (long, short));
+        assert!(Size::quick().limit(long) <= Duration::from_secs(45));
+        assert_eq!(Size::Quick { until: Instant::now() }.limit(long), Duration::ZERO);
+    }
 }

@@ -136,7 +136,7 @@ fn case(size: Size, rate: u32, tasks: usize) -> Case {
     let measure = Pace { rate, tasks, span };
     let mut systems = contenders(&measure);
     systems.push(contender(CONTROL, &measure, anchored));
-    let outcomes = in_turns(size.choose(3, 1, 1), span + Duration::from_secs(5), systems);
+    let outcomes = in_turns(size.choose(3, 1, 1), || size.limit(span + Duration::from_secs(5)), systems);
     let rows = outcomes.into_iter().map(|(system, outcome)| match outcome {
         Ok(found) => {
             let spacing = |index: usize| found.iter().filter_map(move |run| Some(run.spacing?[index]));

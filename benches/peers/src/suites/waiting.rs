@@ -81,7 +81,7 @@ impl OfWaiters for Crowd {
 fn crowd(size: Size, waiters: usize) -> Case {
     let rate = size.choose(1_000, 5_000, 20_000);
     let waiting = size.choose(waiters, waiters, 20);
-    let limit = Duration::from_secs(size.choose(30, 8, 30));
+    let limit = || size.limit(Duration::from_secs(30));
     let outcomes =
         in_turns(size.choose(3, 1, 1), limit, contenders(&Crowd { law: Law::per_second(rate), waiters: waiting }));
     let pairs = (waiting * (waiting - 1) / 2) as f64;
@@ -135,7 +135,7 @@ impl OfWaiters for Memory {
 
 fn memory(size: Size) -> Case {
     let waiters = size.choose(10_000, 10_000, 100);
-    let outcomes = in_turns(1, Duration::from_secs(30), contenders(&Memory { waiters }));
+    let outcomes = in_turns(1, || size.limit(Duration::from_secs(30)), contenders(&Memory { waiters }));
     let rows = outcomes.into_iter().map(|(system, outcome)| match outcome {
         Ok(found) => Row::new(system)
             .spread("bytes_per_waiter", "bytes", found.iter().map(|bytes| bytes.beside as f64 / waiters as f64))
@@ -192,7 +192,8 @@ impl OfWaiters for Weights {
 
 fn weights(size: Size) -> Case {
     let span = Duration::from_millis(size.choose(2_000, 700, 60));
-    let outcomes = in_turns(size.choose(3, 1, 1), Duration::from_secs(30), contenders(&Weights { span }));
+    let outcomes =
+        in_turns(size.choose(3, 1, 1), || size.limit(Duration::from_secs(30)), contenders(&Weights { span }));
     let share = |grants: &Grants| 100.0 * (10 * grants.large) as f64 / (10 * grants.large + grants.small).max(1) as f64;
     let rows = outcomes.into_iter().map(|(system, outcome)| match outcome {
         Ok(found) => Row::new(system)
@@ -264,7 +265,7 @@ fn multitude(size: Size) -> Case {
         rate: 1_000,
         span: Duration::from_millis(size.choose(2_000, 400, 10)),
     };
-    let limit = Duration::from_secs(size.choose(60, 6, 30));
+    let limit = || size.limit(Duration::from_secs(size.choose(60, 6, 30)));
     let outcomes = in_turns(size.choose(3, 1, 1), limit, contenders(&measure));
     let rows = outcomes.into_iter().map(|(system, outcome)| match outcome {
         Ok(found) => Row::new(system)

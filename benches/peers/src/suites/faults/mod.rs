@@ -13,8 +13,8 @@ use crate::isolate::Failure;
 use crate::record::{Case, Row};
 
 pub(crate) fn run(size: Size, emit: Emit<'_>) -> io::Result<()> {
-    numbers::run(emit)?;
-    emit(words::too_large())?;
+    numbers::run(size, emit)?;
+    emit(words::too_large(size))?;
     threads::run(size, emit)?;
     waits::run(size, emit)
 }

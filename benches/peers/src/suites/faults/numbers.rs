@@ -12,7 +12,7 @@ use crate::peers::{
     Clocked, Law, better_bucket, governor, leaky_bucket, rate_net, ratelimit, throttle_net, throttlecrab, tollgate,
 };
 use crate::record::{Case, Row};
-use crate::suites::Emit;
+use crate::suites::{Emit, Size};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -39,8 +39,9 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-pub(crate) fn run(emit: Emit<'_>) -> io::Result<()> {
+pub(crate) fn run(size: Size, emit: Emit<'_>) -> io::Result<()> {
     emit(each(
+        size,
         "large_burst",
         "1 a day, burst 1,000,000: what is admitted at once.",
         Law { permits: 1, period: seconds(86_400), burst: LARGE },
@@ -48,6 +49,7 @@ pub(crate) fn run(emit: Emit<'_>) -> io::Result<()> {
         taken,
     ))?;
     emit(each(
+        size,
         "fast_rate",
         "700,000,000 a second: what 1 µs brings back to an empty bucket. leaky-bucket refills once a millisecond at most, which it documents, and is left out.",
         Law::per_second(700_000_000).burst(10_000),
@@ -59,6 +61,7 @@ pub(crate) fn run(emit: Emit<'_>) -> io::Result<()> {
         },
     ))?;
     emit(each(
+        size,
         "burst_of_1",
         "10 per 100 s, burst 1: what is admitted at once. Counting stops at 2,000,000.",
         Law { permits: 10, period: seconds(100), burst: 1 },
@@ -66,6 +69,7 @@ pub(crate) fn run(emit: Emit<'_>) -> io::Result<()> {
         taken,
     ))?;
     emit(each(
+        size,
         "idle",
         "10 per 100 s, burst 10: one call, 80 s of idling, then what is admitted at once.",
         Law { permits: 10, period: seconds(100), burst: 10 },
@@ -76,14 +80,22 @@ pub(crate) fn run(emit: Emit<'_>) -> io::Result<()> {
             taken(limiter)
         },
     ))?;
-    emit(half_a_millisecond())?;
-    emit(faster_quota())
+    emit(half_a_millisecond(size))?;
+    emit(faster_quota(size))
 }
 
 /// The same measurement of all systems.
-fn each(name: &str, about: &str, law: Law, due: RangeInclusive<u64>, measure: fn(&dyn Clocked) -> u64) -> Case {
+fn each(
+    size: Size,
+    name: &str,
+    about: &str,
+    law: Law,
+    due: RangeInclusive<u64>,
+    measure: fn(&dyn Clocked) -> u64,
+) -> Case {
     let systems = SYSTEMS.iter().filter(|(system, _)| name != "fast_rate" || *system != "leaky-bucket");
-    let rows = systems.map(|&(system, make)| verdict(system, &due, isolated(LIMIT, move || measure(&*make(law)))));
+    let rows =
+        systems.map(|&(system, make)| verdict(system, &due, isolated(size.limit(LIMIT), move || measure(&*make(law)))));
     case(name, about, rows.collect())
 }
 
@@ -92,7 +104,7 @@ fn taken(limiter: &dyn Clocked) -> u64 {
     (0..ENDLESS).take_while(|_| limiter.take(1)).count() as u64
 }
 
-fn half_a_millisecond() -> Case {
+fn half_a_millisecond(size: Size) -> Case {
     let law = Law::per_second(2_000);
     let due = 1..=1;
     let measure = |limiter: Box<dyn Clocked>| {
@@ -101,7 +113,7 @@ fn half_a_millisecond() -> Case {
         taken(&*limiter)
     };
     let rows = SYSTEMS.iter().map(|&(system, make)| {
-        let admitted = isolated(LIMIT, move || {
+        let admitted = isolated(size.limit(LIMIT), move || {
             // It asks for the interval itself, which others derive from the rate.
             let exact = system == "leaky-bucket";
             measure(if exact { Box::new(leaky_bucket::every(law.interval())) } else { make(law) })
@@ -112,23 +124,23 @@ fn half_a_millisecond() -> Case {
 }
 
 /// A new quota for a bucket that earned permits under the old one and was not asked meanwhile.
-fn faster_quota() -> Case {
+fn faster_quota(size: Size) -> Case {
     let (slow, fast) = (Law::per_second(1).burst(10_000), Law::per_second(1_000).burst(10_000));
     let due = 10..=10;
-    let ours = isolated(LIMIT, move || {
+    let ours = isolated(size.limit(LIMIT), move || {
         let clock = ManualClock::new();
         let bucket = TokenBucket::builder(tollgate::quota(slow)).initial(0).clock(clock.clone()).build();
         clock.advance(seconds(10));
         bucket.set_quota(tollgate::quota(fast));
         (0..ENDLESS).take_while(|_| bucket.try_acquire().is_ok()).count() as u64
     });
-    let theirs = isolated(LIMIT, move || {
+    let theirs = isolated(size.limit(LIMIT), move || {
         let limiter = ratelimit::starting_with(slow, 0);
         limiter.advance(seconds(10));
         limiter.bucket.set_rate(fast.permits.into());
         taken(&limiter)
     });
-    let per_call = isolated(LIMIT, move || {
+    let per_call = isolated(size.limit(LIMIT), move || {
         let mut limiter = throttlecrab::manual(slow);
         assert!(limiter.take(slow.burst), "the burst was there");
         limiter.advance(seconds(10));

@@ -43,7 +43,7 @@ fn at_once(size: Size) -> Case {
     let law = Law { permits: 100, period: Duration::from_secs(86_400), burst: 100 };
     let trials = size.choose(2_000, 400, 3);
     let rows = SYSTEMS.map(|(system, make)| {
-        let worst = isolated(LIMIT, move || {
+        let worst = isolated(size.limit(LIMIT), move || {
             let counts = (0..trials).map(|_| contended(&*make(law)));
             // Too few is as wrong as too many.
             counts.max_by_key(|count| count.abs_diff(100)).unwrap_or(0)
@@ -85,7 +85,8 @@ fn afterwards(size: Size) -> Case {
     let runs = size.choose(60, 12, 2);
     let rows: Vec<Row> = SYSTEMS
         .map(|(system, make)| {
-            let admitted = isolated(LIMIT, move || (0..runs).filter(|_| recovers(&*make(law))).count() as u64);
+            let admitted =
+                isolated(size.limit(LIMIT), move || (0..runs).filter(|_| recovers(&*make(law))).count() as u64);
             verdict(system, &(runs..=runs), admitted)
         })
         .into();

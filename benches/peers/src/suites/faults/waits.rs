@@ -29,9 +29,9 @@ type Measure = (&'static str, fn() -> u64);
 const SMOOTH: Law = Law::per_second(10);
 
 pub(crate) fn run(size: Size, emit: Emit<'_>) -> io::Result<()> {
-    emit(cancelled())?;
-    emit(paused())?;
-    emit(no_time())?;
+    emit(cancelled(size))?;
+    emit(paused(size))?;
+    emit(no_time(size))?;
     emit(starved(size))
 }
 
@@ -89,7 +89,7 @@ async fn settle() {
 }
 
 /// Twenty wait, the first ten of them give up, and ten others come.
-fn cancelled() -> Case {
+fn cancelled(size: Size) -> Case {
     fn most<W: Wait>(time: Time, make: fn(Law) -> W) -> u64 {
         runtime(time).block_on(async {
             let line = Line::new(make(SMOOTH));
@@ -113,13 +113,13 @@ fn cancelled() -> Case {
         ("ratelimit (sleep and retry)", || most(Time::Real, ratelimit::bucket)),
         ("tokio Semaphore (refilled)", || most(Time::Virtual, semaphore::refilled)),
     ];
-    let rows = systems.map(|(system, measure)| verdict(system, &(9..=11), isolated(LIMIT, measure)));
+    let rows = systems.map(|(system, measure)| verdict(system, &(9..=11), isolated(size.limit(LIMIT), measure)));
     let about = "10/s, never two at once. 20 wait, the ten at the head give up, ten others come: the most granted in any second.";
     case("cancelled", about, rows.into())
 }
 
 /// A line of fifty is held for ten seconds.
-fn paused() -> Case {
+fn paused(size: Size) -> Case {
     async fn granted_after<W: Wait>(limiter: W, hold: impl FnOnce(&W)) -> u64 {
         let line = Line::new(limiter);
         let _tasks = line.join(51).await;
@@ -129,10 +129,10 @@ fn paused() -> Case {
         line.grants().iter().filter(|&&at| at > 0.5 && at <= end + 0.1).count() as u64
     }
     const PAUSE: Duration = Duration::from_secs(10);
-    let ours = isolated(LIMIT, || {
+    let ours = isolated(size.limit(LIMIT), || {
         runtime(Time::Virtual).block_on(granted_after(tollgate::shaper(SMOOTH), |limiter| limiter.pause_for(PAUSE)))
     });
-    let theirs = isolated(LIMIT, || {
+    let theirs = isolated(size.limit(LIMIT), || {
         runtime(Time::Virtual).block_on(async {
             granted_after(throttle_net::throttle_on_tokio(SMOOTH), |limiter| limiter.pause_for(PAUSE)).await
         })
@@ -145,7 +145,7 @@ fn paused() -> Case {
 }
 
 /// A caller whose place lies ten seconds ahead has three.
-fn no_time() -> Case {
+fn no_time(size: Size) -> Case {
     const LAW: Law = Law::per_second(1);
     const DEADLINE: Duration = Duration::from_secs(3);
     async fn answered<W: Wait, F: Future<Output = bool>>(limiter: W, within: impl FnOnce(Arc<W>) -> F) -> u64 {
@@ -183,7 +183,7 @@ fn no_time() -> Case {
             })
         }),
     ];
-    let rows = systems.map(|(system, measure)| match isolated(LIMIT, measure) {
+    let rows = systems.map(|(system, measure)| match isolated(size.limit(LIMIT), measure) {
         Ok(waited) => Row::new(system).number("waited", "ms", waited as f64).flag("lawful", waited == 0),
         Err(failure) => Row::failed(system, failure),
     });
@@ -194,7 +194,7 @@ fn no_time() -> Case {
 /// One that wants ten at a time among twenty that want one.
 fn starved(size: Size) -> Case {
     let span = Duration::from_millis(size.choose(3_000, 1_000, 50));
-    let outcomes = in_turns(1, LIMIT, contenders(&Weights { span }));
+    let outcomes = in_turns(1, || size.limit(LIMIT), contenders(&Weights { span }));
     let law = Weights::LAW;
     let most = u64::try_from(span.as_millis()).unwrap_or(u64::MAX) * u64::from(law.permits) / 10_000 + 2;
     let rows = outcomes.into_iter().map(|(system, outcome)| {
