@@ -23,10 +23,10 @@ pub(crate) fn head() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The head in one line, for what was measured by that name.
-pub(crate) fn line(what: &str) -> String {
-    let date = output("date", &["-u", "+%Y-%m-%d"]);
-    format!("`{what}`: {}, {} cores, {}, {date}, load {}.", processor(), cores(), env!("PEERS_COMPILER"), load())
+/// Machine, compiler and date in one line.
+pub(crate) fn line() -> String {
+    let compiler = env!("PEERS_COMPILER").split(" (").next().unwrap_or_default();
+    format!("{}, {} cores, {compiler}, {}", processor(), cores(), output("date", &["-u", "+%Y-%m-%d"]))
 }
 
 fn cores() -> String {

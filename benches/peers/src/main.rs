@@ -6,6 +6,13 @@
 //! cargo run --release -p peers -- all --markdown --charts docs/charts
 //! ```
 //!
+//! # Who takes part where
+//!
+//! `decisions`: all. `keyed`: those that have keys: governor, throttle-net, rate-net, and with strings trypema and throttlecrab too,
+//! beside a map behind a mutex. `pacing` and `waiting`: those that let tasks wait, or tell how long to sleep; trypema and
+//! throttlecrab do neither. `faults`: in each case those that have the feature. Where `trypema` knows windows only, it has the
+//! same most at once.
+//!
 //! # Reading the code
 //!
 //! [`peers`] has the limiters, one a file, and [`suites`] what is measured of them. [`rounds`] lets systems take turns, [`isolate`]
@@ -85,7 +92,7 @@ fn run(args: &Args) -> io::Result<()> {
             write(folder, suite, &draw(&cases))?;
         }
         if args.markdown {
-            writeln!(out, "{}\n", machine::line(suite.name()))?;
+            writeln!(out, "`{}`: {}.\n", suite.name(), machine::line())?;
             match suite {
                 Suite::Faults => report::verdicts(&mut out, &cases)?,
                 _ => report::markdown(&mut out, highlights(suite), &cases)?,

@@ -53,7 +53,7 @@ pub(crate) fn pacing(cases: &[Case]) -> Chart {
     let top = highest(&panels).max(110.0);
     Chart {
         title: "How much of the configured rate is delivered".to_owned(),
-        subtitle: machine::line("pacing"),
+        subtitle: machine::line(),
         legend: legend(&PACED),
         rows: vec![Row { y: Axis::linear("delivered, %".to_owned(), 0.0..top, 5.0), panels }],
     }
@@ -66,7 +66,7 @@ pub(crate) fn keyed(cases: &[Case]) -> Chart {
         Panel {
             heading: heading.to_owned(),
             remark: remark.to_owned(),
-            x: Axis::logarithmic("keys".to_owned(), 1_000.0..10_000_000.0),
+            x: Axis::logarithmic("keys".to_owned(), 1_000.0..6_000_000.0),
             marks: lines(&KEYED, cases, &points, "ns"),
         }
     };
@@ -76,7 +76,7 @@ pub(crate) fn keyed(cases: &[Case]) -> Chart {
     };
     Chart {
         title: "What a yes costs for one key of many, on one thread".to_owned(),
-        subtitle: machine::line("keyed"),
+        subtitle: machine::line(),
         legend: legend(&KEYED),
         rows: vec![
             row(vec![
