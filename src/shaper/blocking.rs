@@ -7,10 +7,10 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use super::Shaper;
-use super::acquire::{Stage, Ticket};
 use super::pace::Waitable;
 use super::permit::Permit;
 use super::queue::Grant;
+use super::ticket::{Stage, Ticket};
 use crate::refused::Refused;
 use crate::sync::{Condvar, Mutex, thread_local};
 use crate::timer::Sleep;
@@ -37,7 +37,7 @@ fn acquire_slow<A: Waitable>(shaper: &Shaper<A>, n: u64, limit: Option<Duration>
     answer.map(|grant| Permit::new(shaper, grant))
 }
 
-fn wait<A: Waitable>(ticket: &mut Ticket<&Shaper<A>, A>) -> Result<Grant, Refused> {
+fn wait<A: Waitable>(ticket: &mut Ticket<&Shaper<A>>) -> Result<Grant, Refused> {
     let mut bed = None;
     let mut sleep = pin!(Sleep::new());
     // The instant for which it has slept in full, if that was not enough.
@@ -49,7 +49,7 @@ fn wait<A: Waitable>(ticket: &mut Ticket<&Shaper<A>, A>) -> Result<Grant, Refuse
             Stage::Asks => {}
             Stage::Waits(_, until) => {
                 let (bed, in_vain) = (bed.get_or_insert_with(Bed::of_this_thread), slept_for == Some(until));
-                let rest = sleep.as_mut().rest_until(&ticket.shaper.timer, until, in_vain, &bed.waker());
+                let rest = sleep.as_mut().rest_until(&ticket.desk.timer, until, in_vain, &bed.waker());
                 slept_for = (!bed.parker.park(rest)).then_some(until);
             }
         }

@@ -7,6 +7,7 @@ pub(crate) mod line;
 pub(crate) mod pace;
 mod permit;
 pub(crate) mod queue;
+pub(crate) mod ticket;
 mod wakers;
 
 pub use acquire::{Acquire, AcquireOwned};
