@@ -108,6 +108,10 @@ impl Clock for ManualClock {
     fn now(&self) -> Nanos {
         self.now()
     }
+
+    fn manual(&self) -> Option<&ManualClock> {
+        Some(self)
+    }
 }
 
 impl fmt::Debug for ManualClock {

@@ -41,11 +41,53 @@ use ::std::sync::Arc;
 pub trait Clock {
     /// Returns the time that has passed since the clock's origin.
     fn now(&self) -> Nanos;
+
+    /// The [`ManualClock`] that this one reads, if it is one or stands for one: moving that wakes the waits that are due on this.
+    /// `None`, which is the default, for a clock that moves by itself: waits on it rest for as long as there is to wait, and then
+    /// look again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Clock, DefaultClock, ManualClock, Nanos};
+    ///
+    /// /// The clock of an application, which its tests move by hand.
+    /// enum AppClock {
+    ///     Real,
+    ///     Test(ManualClock),
+    /// }
+    ///
+    /// impl Clock for AppClock {
+    ///     fn now(&self) -> Nanos {
+    ///         match self {
+    ///             Self::Real => DefaultClock.now(),
+    ///             Self::Test(clock) => clock.now(),
+    ///         }
+    ///     }
+    ///
+    ///     fn manual(&self) -> Option<&ManualClock> {
+    ///         match self {
+    ///             Self::Real => None,
+    ///             Self::Test(clock) => Some(clock),
+    ///         }
+    ///     }
+    /// }
+    /// # assert!(AppClock::Real.manual().is_none() && AppClock::Real.now() < Nanos::MAX);
+    /// # assert_eq!(AppClock::Test(ManualClock::new()).now(), Nanos::ZERO);
+    /// # assert!(AppClock::Test(ManualClock::new()).manual().is_some());
+    /// ```
+    fn manual(&self) -> Option<&ManualClock> {
+        None
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
     fn now(&self) -> Nanos {
         (**self).now()
+    }
+
+    fn manual(&self) -> Option<&ManualClock> {
+        (**self).manual()
     }
 }
 
@@ -53,11 +95,19 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Nanos {
         (**self).now()
     }
+
+    fn manual(&self) -> Option<&ManualClock> {
+        (**self).manual()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Box<C> {
     fn now(&self) -> Nanos {
         (**self).now()
+    }
+
+    fn manual(&self) -> Option<&ManualClock> {
+        (**self).manual()
     }
 }
 
@@ -68,6 +118,7 @@ mod tests {
     #[test]
     fn references_and_boxes_of_a_clock_are_clocks() {
         fn read(clock: impl Clock) -> Nanos {
+            assert_eq!(clock.manual().map(ManualClock::now), Some(clock.now()));
             clock.now()
         }
         let clock = ManualClock::at(Nanos::new(7));

@@ -2,6 +2,7 @@
 
 mod alarm;
 mod alarms;
+mod by_clock;
 #[cfg_attr(not(feature = "tokio"), path = "no_runtime.rs")]
 mod runtime;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod thread;
 mod wake_list;
 
 pub(crate) use self::alarms::{AlarmKey, Alarms};
+pub(crate) use self::by_clock::SleepByClock;
 pub(crate) use self::wake_list::{WakeList, contained};
 
 use self::alarm::Alarm;
@@ -177,7 +179,8 @@ impl Sleep {
     }
 
     fn poll_runtime(mut self: Pin<&mut Self>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
-        self.as_mut().poll_in_runtime(until, cx).unwrap_or_else(|| poll_thread(self.project().alarm, until, cx))
+        let in_runtime = self.as_mut().poll_in_runtime(until, cx);
+        in_runtime.unwrap_or_else(|| poll_thread(self.project().alarm, until, RuntimeClock.now(), cx))
     }
 
     /// Waits with the timer of the current runtime; `None` if there is no such timer and the time is not there.
@@ -227,9 +230,9 @@ impl Sleep {
     }
 }
 
-/// Waits with the timer thread until the runtime's clock is at `until`.
-fn poll_thread(set: &mut Option<SetAlarm>, until: Nanos, cx: &mut Context<'_>) -> Poll<()> {
-    let mut wait = until.saturating_since(RuntimeClock.now());
+/// Waits with the timer thread until a clock that is at `now` is at `until`.
+fn poll_thread(set: &mut Option<SetAlarm>, until: Nanos, now: Nanos, cx: &mut Context<'_>) -> Poll<()> {
+    let mut wait = until.saturating_since(now);
     if let Some(set) = set.as_ref().filter(|set| set.until == until) {
         if set.alarm.keep_for(cx.waker()) {
             return Poll::Pending;
