@@ -11,7 +11,7 @@ use crate::limiter::Limiter;
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::shaper::line::Key;
-use crate::shaper::pace::{Settings, UnsaidBurst, Waitable};
+use crate::shaper::pace::{MaxN, Settings, UnsaidBurst, Waitable};
 use crate::shaper::queue::{Entered, Grant, Queue, Step};
 use crate::time::Nanos;
 
@@ -56,7 +56,8 @@ impl Shaping {
     /// A queue for `places` waiters.
     #[must_use]
     pub fn bounded(quota: Quota, catch_up: Duration, places: usize) -> Self {
-        let settings = Settings { places, max_n: None, catch_up, max_pause: Duration::MAX, unsaid: UnsaidBurst::One };
+        let settings =
+            Settings { places, max_n: MaxN::Unsaid, catch_up, max_pause: Duration::MAX, unsaid: UnsaidBurst::One };
         Self(Queue::new(Gcra::for_queue(quota, &settings, None, Nanos::ZERO), settings))
     }
 }
@@ -67,7 +68,7 @@ impl<A: Waitable> Shaping<A> {
         let (law, clock) = limiter.into_parts();
         let settings = Settings {
             places,
-            max_n: None,
+            max_n: MaxN::Unsaid,
             catch_up: Duration::ZERO,
             max_pause: Duration::MAX,
             unsaid: UnsaidBurst::Period,

@@ -47,6 +47,7 @@ pub struct KeyedBuilder<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = Ran
     when_full: WhenFull,
     clock: C,
     hasher: S,
+    places: usize,
     plans: <A::Plans as Plans>::Of<K>,
     key: PhantomData<fn(&K)>,
 }
@@ -59,6 +60,7 @@ impl<K: ?Sized, A: OneQuota> KeyedBuilder<K, A> {
             when_full: WhenFull::Refuse,
             clock: DefaultClock,
             hasher: RandomState::new(),
+            places: usize::MAX,
             plans: (),
             key: PhantomData,
         }
@@ -81,10 +83,16 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
         Self { when_full: policy, ..self }
     }
 
+    /// Sets how many callers may wait on each key; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0:
+    /// nobody waits. Without it there is no bound.
+    pub fn queue(self, callers: usize) -> Self {
+        Self { places: callers, ..self }
+    }
+
     /// Sets the clock.
     pub fn clock<D: Clock>(self, clock: D) -> KeyedBuilder<K, A, D, S> {
-        let Self { quota, max_keys, when_full, clock: _, hasher, plans, key } = self;
-        KeyedBuilder { quota, max_keys, when_full, clock, hasher, plans, key }
+        let Self { quota, max_keys, when_full, clock: _, hasher, places, plans, key } = self;
+        KeyedBuilder { quota, max_keys, when_full, clock, hasher, places, plans, key }
     }
 
     /// Sets what hashes the keys. The default is std's [`RandomState`].
@@ -92,8 +100,8 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     /// A key is known by 64 bits of its hash. Who could choose keys whose hashes are equal could use up what is another's, so take
     /// a hasher with random keys of its own where keys come from outside.
     pub fn hasher<T: BuildHasher>(self, hasher: T) -> KeyedBuilder<K, A, C, T> {
-        let Self { quota, max_keys, when_full, clock, hasher: _, plans, key } = self;
-        KeyedBuilder { quota, max_keys, when_full, clock, hasher, plans, key }
+        let Self { quota, max_keys, when_full, clock, hasher: _, places, plans, key } = self;
+        KeyedBuilder { quota, max_keys, when_full, clock, hasher, places, plans, key }
     }
 
     /// Builds the table.
@@ -104,7 +112,8 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     pub fn build(self) -> Result<Keyed<K, A, C, S>, KeyedError> {
         A::check(&self.quota).map_err(KeyedError::Quota)?;
         let store = A::store(self.quota, self.max_keys, self.when_full)?;
-        Ok(Keyed { store, plans: self.plans, clock: self.clock, hasher: self.hasher, key: PhantomData })
+        let Self { clock, hasher, places, plans, .. } = self;
+        Ok(Keyed { store, plans, clock, hasher, places, key: PhantomData })
     }
 }
 
@@ -141,9 +150,9 @@ impl<K: ?Sized, A: OneQuota, C, S> KeyedBuilder<K, A, C, S> {
         Q: Into<Option<Quota>>,
         PerKey<A>: KeyedLaw<Plans = ByKey>,
     {
-        let Self { quota: of_all, max_keys, when_full, clock, hasher, plans: _, key } = self;
+        let Self { quota: of_all, max_keys, when_full, clock, hasher, places, plans: _, key } = self;
         let plans = Box::new(move |key: &K| quota(key).into());
-        KeyedBuilder { quota: of_all, max_keys, when_full, clock, hasher, plans, key }
+        KeyedBuilder { quota: of_all, max_keys, when_full, clock, hasher, places, plans, key }
     }
 }
 

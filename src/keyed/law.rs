@@ -1,14 +1,18 @@
 //! Which laws a table of keys keeps, and where.
+#![expect(private_bounds, private_interfaces, reason = "sealed: the traits are public by name only")]
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use super::map::Map;
 use super::table::Table;
+use super::waiting::{Home, Queued, Visit};
 use super::{KeyedError, WhenFull};
 use crate::algorithm::{Algorithm, FixedWindowLaw, Gcra, LeakyQueueLaw, SlidingCounterLaw, SlidingLogLaw};
 use crate::quota::{Quota, QuotaError};
 use crate::refused::Refused;
+use crate::shaper::pace::Waitable;
+use crate::shaper::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
 
@@ -17,7 +21,7 @@ use crate::time::Nanos;
 pub trait KeyedLaw: sealed::KeyedLaw {}
 
 /// A law that has one quota for all keys.
-pub trait OneQuota: KeyedLaw<Law = Self, Plans = OneForAll> + Algorithm {}
+pub trait OneQuota: KeyedLaw<Law = Self, Plans = OneForAll> + Algorithm + Queued {}
 
 /// The law `A`, under a quota that each key has for itself. See [`KeyedBuilder::quota_for`](super::KeyedBuilder::quota_for).
 #[derive(Debug)]
@@ -102,6 +106,17 @@ pub trait Police: Store {
 /// A store of a law that tells when.
 pub trait Schedule: Store {
     fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused>;
+}
+
+/// A store of a law under which callers can wait.
+pub trait Wait: Police + Home<Queue = Queue<Self::Law>> + Sized {
+    type Law: Waitable;
+
+    /// The queue of a key that owes something, for `places` callers. `None` if it owes nothing by now, so that it can be asked again.
+    fn visit(&self, key: Asked, now: Nanos, places: usize) -> Option<Visit<'_, Self>>;
+
+    /// How many wait on a key, after what is due has been granted.
+    fn waiting(&self, key: Asked, now: Nanos) -> usize;
 }
 
 impl<A: OneQuota, K: ?Sized + Borrow<Q>, Q: ?Sized> LookUp<K, Q> for A {

@@ -1,12 +1,14 @@
 //! Limiters by key.
-#![allow(dead_code, reason = "waiting follows")]
 
+mod acquire;
 mod builder;
 mod law;
 mod map;
 mod prefix;
 mod table;
+mod waiting;
 
+pub use self::acquire::AcquireKey;
 pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
 pub use self::law::{KeyedLaw, LookUp, OneQuota, PerKey};
 pub use self::prefix::{IpPrefix, IpPrefixes, PrefixTooLong};
@@ -106,6 +108,8 @@ pub struct Keyed<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomStat
     plans: <A::Plans as Plans>::Of<K>,
     clock: C,
     hasher: S,
+    /// How many may wait on each key.
+    places: usize,
     key: PhantomData<fn(&K)>,
 }
 

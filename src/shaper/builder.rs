@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Shaper;
-use super::pace::{Settings, UnsaidBurst, Waitable};
+use super::pace::{MaxN, Settings, UnsaidBurst, Waitable};
 use super::queue::Queue;
 use crate::algorithm::Gcra;
 use crate::clock::ManualClock;
@@ -71,7 +71,7 @@ impl<A: Waitable> ShaperBuilder<A> {
 
     fn with_defaults(source: Source<A>, unsaid: UnsaidBurst) -> Self {
         let settings =
-            Settings { places: usize::MAX, max_n: None, catch_up: CATCH_UP, max_pause: Duration::MAX, unsaid };
+            Settings { places: usize::MAX, max_n: MaxN::Unsaid, catch_up: CATCH_UP, max_pause: Duration::MAX, unsaid };
         Self { source, settings, timer: Timer::Runtime }
     }
 
@@ -103,7 +103,7 @@ impl<A: Waitable> ShaperBuilder<A> {
     /// nothing is admitted, whatever is set here. What would take more than some nine years to pay is too large in any case
     /// (2^58 units of T, see [`Quota::rate_loss_ppb`]), so that a generous value costs no exactness.
     pub fn max_n(mut self, n: u64) -> Self {
-        self.settings.max_n = Some(n);
+        self.settings.max_n = MaxN::Said(n);
         self
     }
 

@@ -17,6 +17,12 @@ mod bucket_threads;
 mod bucket_traces;
 mod differential;
 mod keyed;
+#[cfg(feature = "tokio")]
+mod keyed_runtimes;
+mod keyed_waiting;
+mod keyed_waiting_changes;
+mod keyed_waiting_random;
+mod keyed_waiting_threads;
 mod laws;
 mod laws_seeds;
 mod leaky_queue;

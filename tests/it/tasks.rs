@@ -1,6 +1,7 @@
 //! What the shaper's tests share: tasks that are polled by hand, a record of who left when, and the law on a trace.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,9 +69,9 @@ impl<F: Future> Task<F> {
     }
 }
 
-impl<'a, A: Waitable> Task<Acquire<'a, A>> {
+impl<T: Debug, F: Future<Output = Result<T, Refused>>> Task<F> {
     /// A request that waits in line after one poll.
-    pub(crate) fn in_line(acquire: Acquire<'a, A>) -> Self {
+    pub(crate) fn in_line(acquire: F) -> Self {
         let mut task = Self::new(acquire);
         assert!(task.waits());
         task
@@ -87,7 +88,7 @@ impl<'a, A: Waitable> Task<Acquire<'a, A>> {
     }
 
     /// Polls it and returns its permit.
-    pub(crate) fn permit(&mut self) -> Permit<'a, A> {
+    pub(crate) fn permit(&mut self) -> T {
         match self.poll() {
             Poll::Ready(Ok(permit)) => permit,
             other => panic!("not granted: {other:?}"),

@@ -56,11 +56,9 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
     fn carried(record: &Self::Record, field: u64, next: &Self::Record) -> u64;
 
     /// The law in a cell of its own, for a queue.
-    #[allow(dead_code, reason = "waiting follows")]
     fn law(quota: Quota, record: &Self::Record, field: u64) -> Self;
 
     /// The state of a law in a cell of its own.
-    #[allow(dead_code, reason = "waiting follows")]
     fn state(&self) -> (Self::Record, u64);
 }
 

@@ -21,8 +21,9 @@
 //!
 //! A call holds the lock of one shard at a time, and that of the shared law besides, which comes last and under which no other is
 //! taken. A change of the quota holds the lock of setters, and takes the shards one after the other. Below all of them are the
-//! locks inside of laws. So locks are taken in one order, and nobody waits in a circle. Nothing of the caller's runs under any: the
+//! locks inside of laws. A queue, whose lock comes before all of these, is called with none of them held. So locks are taken in one order, and nobody waits in a circle. Nothing of the caller's runs under any: the
 //! key is hashed, its quota told and the clock read before.
+#![expect(private_bounds, private_interfaces, reason = "public by name only")]
 
 mod fingerprints;
 mod shard;
@@ -33,15 +34,18 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::law::{Asked, Police, Schedule, Store};
+use super::law::{Asked, Police, Schedule, Store, Wait};
+use super::waiting::{Home, KeyQueue, Queued, Visit, Whose};
 use super::{KeyedError, WhenFull};
-use crate::algorithm::{Algorithm, LeakyQueueLaw, Policing, sealed};
+use crate::algorithm::{Algorithm, LeakyQueueLaw, sealed};
 use crate::quota::Quota;
 use crate::refused::Refused;
+use crate::shaper::pace::{Settings, Waitable};
+use crate::shaper::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, RwLock, parallelism};
 use crate::time::Nanos;
-use shard::{Shard, is_over, rest};
+use shard::{InQueue, Shard, is_over, rest};
 
 /// Shards for each thread that runs at once: so many that two seldom meet.
 const SHARDS_PER_THREAD: usize = 16;
@@ -50,7 +54,7 @@ const SHARDS_PER_THREAD: usize = 16;
 const LOOKS: usize = 3;
 
 /// Laws by key.
-pub struct Map<A> {
+pub struct Map<A: Queued> {
     shards: Box<[CachePadded<Guarded<A>>]>,
     /// The shard of the one law that keys share for which there is no room; none if they are refused.
     shared: Option<CachePadded<Guarded<A>>>,
@@ -63,7 +67,7 @@ pub struct Map<A> {
 }
 
 /// A shard, and what is known of it without its lock.
-struct Guarded<A> {
+struct Guarded<A: Queued> {
     shard: RwLock<Shard<A>>,
     /// Where the shard's list of entries by rest begins; or earlier, while one is being added. Written under the lock.
     first_listed: AtomicU64,
@@ -72,7 +76,7 @@ struct Guarded<A> {
 /// The key under which the shared law stands in its shard.
 const SHARED: Asked = Asked { fingerprint: 0, quota: None };
 
-impl<A: Algorithm> Guarded<A> {
+impl<A: Algorithm + Queued> Guarded<A> {
     fn new(quota: Quota) -> CachePadded<Self> {
         let shard = Shard::new(quota);
         let first_listed = AtomicU64::new(shard.first_listed().get());
@@ -94,7 +98,7 @@ impl<A: Algorithm> Guarded<A> {
     }
 }
 
-impl<A: Algorithm> Map<A> {
+impl<A: Algorithm + Queued> Map<A> {
     /// An empty map of `quota`.
     pub(super) fn new(quota: Quota, max_keys: usize, when_full: WhenFull) -> Result<Self, KeyedError> {
         Ok(Self::with_shards(parallelism().saturating_mul(SHARDS_PER_THREAD), quota, max_keys, when_full))
@@ -118,9 +122,22 @@ impl<A: Algorithm> Map<A> {
     #[inline]
     fn place(&self, key: Asked) -> (&Guarded<A>, Asked) {
         let fingerprint = fingerprints::mixed(key.fingerprint);
+        (self.shard_of(fingerprint), Asked { fingerprint, ..key })
+    }
+
+    /// The shard of a fingerprint that is spread.
+    #[inline]
+    fn shard_of(&self, fingerprint: u64) -> &Guarded<A> {
         let mask = self.shards.len().wrapping_sub(1);
-        let index = usize::try_from(fingerprint >> 32).unwrap_or(0) & mask;
-        (&self.shards[index], Asked { fingerprint, ..key })
+        &self.shards[usize::try_from(fingerprint >> 32).unwrap_or(0) & mask]
+    }
+
+    /// The shard in which a queue is, and the key under which it stands there.
+    fn place_of(&self, whose: Whose) -> Option<(&Guarded<A>, Asked)> {
+        match whose {
+            Whose::Key(fingerprint) => Some((self.shard_of(fingerprint), Asked { fingerprint, quota: None })),
+            Whose::Shared => self.shared.as_deref().map(|shared| (shared, SHARED)),
+        }
     }
 
     /// Changes a shard of keys.
@@ -128,18 +145,18 @@ impl<A: Algorithm> Map<A> {
         guarded.change(Some(&self.left), change)
     }
 
-    /// Asks the law of a key for `n`.
+    /// Asks the law of a key for `n`, unless it is in a queue.
     #[inline]
-    fn ask<R>(
+    fn ask_law<R>(
         &self,
         key: Asked,
         n: u64,
         now: Nanos,
         ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
-    ) -> Result<R, Refused> {
+    ) -> Result<Result<R, Refused>, Whose> {
         let (guarded, key) = self.place(key);
         if let Some(law) = guarded.shard.read().get(&key) {
-            return ask(law, now);
+            return law.map(|law| ask(law, now)).map_err(|InQueue| Whose::Key(key.fingerprint));
         }
         self.ask_slow(guarded, &key, n, now, ask)
     }
@@ -153,31 +170,31 @@ impl<A: Algorithm> Map<A> {
         n: u64,
         now: Nanos,
         ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
-    ) -> Result<R, Refused> {
+    ) -> Result<Result<R, Refused>, Whose> {
         let mut full = if self.is_full() { self.make_room(now).err() } else { None };
         loop {
             let answer = self.change(guarded, |shard| {
                 if let Some(law) = shard.bring(key, now) {
-                    return Some(ask(law, now));
+                    return Some(law.map(|law| ask(law, now)).map_err(|InQueue| Whose::Key(key.fingerprint)));
                 }
                 if let Err(refused) = at_rest::<A>(&shard.quota_of(key), n) {
-                    return Some(Err(refused));
+                    return Some(Ok(Err(refused)));
                 }
                 if n == 0 || shard.quota_of(key).is_unlimited() {
                     // Nothing is taken, so that there is nothing to keep.
-                    return Some(ask(&shard.start(key, 0, now), now));
+                    return Some(Ok(ask(&shard.start(key, 0, now), now)));
                 }
                 if !self.is_full() {
                     let (taken, at) = self.taken_of_shared(now);
                     let law = shard.start(key, taken, at);
                     let answer = ask(&law, shard.judged(at));
                     if answer.is_err() {
-                        return Some(answer);
+                        return Some(Ok(answer));
                     }
                     if self.reserve(guarded, &law) {
                         shard.insert(key, law);
                         shard.evict(LOOKS, now);
-                        return Some(answer);
+                        return Some(Ok(answer));
                     }
                 }
                 full.map(|no_room| self.share(no_room, now, &ask))
@@ -189,33 +206,36 @@ impl<A: Algorithm> Map<A> {
         }
     }
 
-    /// Looks at the law of a key. If it has none, tells the quota that it would have.
-    fn look<R>(&self, key: Asked, now: Nanos, look: impl Fn(&A) -> R) -> Result<R, Quota> {
+    /// Looks at the law of a key, unless it is in a queue. If it has none, tells the quota that it would have.
+    fn look<R>(&self, key: Asked, now: Nanos, look: impl Fn(&A) -> R) -> Result<Result<R, Quota>, Whose> {
         let (guarded, key) = self.place(key);
+        let look =
+            |law: Result<&A, InQueue>| law.map(|law| Ok(look(law))).map_err(|InQueue| Whose::Key(key.fingerprint));
         {
             let shard = guarded.shard.read();
             if let Some(law) = shard.get(&key) {
-                return Ok(look(law));
+                return look(law);
             }
             if !shard.knows(&key) {
-                return Err(shard.quota_of(&key));
+                return Ok(Err(shard.quota_of(&key)));
             }
         }
         self.change(guarded, |shard| {
             let quota = shard.quota_of(&key);
-            shard.bring(&key, now).map(look).ok_or(quota)
+            shard.bring(&key, now).map_or(Ok(Err(quota)), look)
         })
     }
 
-    /// Lowers the debt of a key. One that has no law has none.
-    fn lower(&self, key: Asked, now: Nanos, lower: impl Fn(&A)) {
-        if self.look(key, now, lower).is_ok() {
+    /// Lowers the debt of a key, unless it is in a queue. One that has no law has none.
+    fn lower(&self, key: Asked, now: Nanos, lower: impl Fn(&A)) -> Result<(), Whose> {
+        if self.look(key, now, lower)?.is_ok() {
             let (guarded, key) = self.place(key);
             let rests_earlier = guarded.shard.read().rests_before_listed(&key);
             if rests_earlier {
                 self.change(guarded, |shard| shard.list_key(&key));
             }
         }
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -288,29 +308,33 @@ impl<A: Algorithm> Map<A> {
         }
     }
 
-    /// The answer to a key that has no place: that of the law which all such keys share, or `no_room` if there is none.
+    /// The answer to a key that has no place: that of the law which all such keys share, unless it is in a queue; or `no_room` if
+    /// there is none.
     fn share<R>(
         &self,
         no_room: Refused,
         now: Nanos,
         ask: impl Fn(&A, Nanos) -> Result<R, Refused>,
-    ) -> Result<R, Refused> {
-        let Some(shared) = &self.shared else { return Err(no_room) };
+    ) -> Result<Result<R, Refused>, Whose> {
+        let Some(shared) = &self.shared else { return Ok(Err(no_room)) };
         // It may be more than this law ever admits at once, but less than that of the key does.
         let ask = |law: &A, at| {
             ask(law, at)
                 .map_err(|refused| if let Refused::ExceedsCapacity { .. } = refused { no_room } else { refused })
         };
+        let known = |law: Result<&A, InQueue>| law.map(|law| ask(law, now)).map_err(|InQueue| Whose::Shared);
         if let Some(law) = shared.shard.read().get(&SHARED) {
-            return ask(law, now);
+            return known(law);
         }
         // Its place is none of those for keys.
         shared.change(None, |shard| {
             if let Some(law) = shard.bring(&SHARED, now) {
-                return ask(law, now);
+                return known(law);
             }
             let (law, at) = (shard.start(&SHARED, 0, now), shard.judged(now));
-            ask(shard.insert(&SHARED, law), at)
+            let answer = ask(&law, at);
+            shard.insert(&SHARED, law);
+            Ok(answer)
         })
     }
 
@@ -320,7 +344,8 @@ impl<A: Algorithm> Map<A> {
         let Some(shared) = &self.shared else { return (0, now) };
         let shard = shared.shard.read();
         let now = shard.judged(now);
-        let taken = shard.get(&SHARED).filter(|law| !is_over(rest(*law), now)).map_or(0, |law| {
+        let law = shard.find(&SHARED, Whose::Shared);
+        let taken = law.filter(|law| !is_over(rest(*law), now)).map_or(0, |law| {
             let Snapshot { limit, remaining, .. } = law.snapshot(now);
             limit.saturating_sub(remaining)
         });
@@ -336,27 +361,27 @@ impl<A: Algorithm> Map<A> {
     }
 }
 
-impl<A: Algorithm> Store for Map<A> {
-    fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
-        let quota = match self.look(key, now, |law| law.peek(n, now)) {
-            Ok(known) => return known,
+impl<A: Algorithm + Queued> Map<A> {
+    /// Tells what a request would be answered, unless the law is in a queue.
+    fn look_for(&self, key: Asked, n: u64, now: Nanos) -> Result<Result<(), Refused>, Whose> {
+        let quota = match self.look(key, now, |law| law.peek(n, now))? {
+            Ok(known) => return Ok(known),
             Err(quota) => quota,
         };
-        at_rest::<A>(&quota, n)?;
+        if let Err(refused) = at_rest::<A>(&quota, n) {
+            return Ok(Err(refused));
+        }
         if n == 0 || quota.is_unlimited() {
-            return Ok(());
+            return Ok(Ok(()));
         }
         match self.room(now) {
             Err(no_room) => self.share(no_room, now, |law, at| law.peek(n, at)),
-            Ok(_) => self.newcomer(key, now, |law, at| law.peek(n, at)).unwrap_or(Ok(())),
+            Ok(_) => Ok(self.newcomer(key, now, |law, at| law.peek(n, at)).unwrap_or(Ok(()))),
         }
     }
 
-    fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
-        let quota = match self.look(key, now, |law| law.snapshot(now)) {
-            Ok(known) => return known,
-            Err(quota) => quota,
-        };
+    /// What is there of a key that has no law.
+    fn unknown(&self, key: Asked, quota: Quota, now: Nanos) -> Snapshot {
         let limit = A::largest(&quota);
         let zero = Some(Duration::ZERO);
         let at_rest = Snapshot { limit, remaining: limit, retry_after: zero.filter(|_| limit > 0), reset_after: zero };
@@ -366,7 +391,8 @@ impl<A: Algorithm> Store for Map<A> {
         self.newcomer(key, now, A::snapshot).unwrap_or(at_rest)
     }
 
-    fn set_quota(&self, quota: Quota, now: Nanos) {
+    /// Changes the quota of all laws that are not in queues.
+    fn set_quota_of_laws(&self, quota: Quota, now: Nanos) {
         let _one_at_a_time = self.setter.lock();
         // Whoever comes to a shard after the quota has begins with the new quota; whoever came before is found there.
         for guarded in &self.shards {
@@ -377,6 +403,66 @@ impl<A: Algorithm> Store for Map<A> {
         }
         if let Some(shared) = &self.shared {
             shared.change(None, |shard| shard.set_quota(quota, now, 0));
+        }
+    }
+
+    /// Lets the queue have the quota that its key ought to have. With no lock held, since it calls wakers.
+    fn tell(&self, queue: &A::Queue, whose: Whose, now: Nanos) {
+        let Some((guarded, key)) = self.place_of(whose) else { return };
+        let quota = || guarded.shard.read().quota_to_have(&key);
+        if quota() != Some(queue.quota()) {
+            queue.follow(quota, now);
+        }
+    }
+}
+
+impl<A: Algorithm + Queued> Home for Map<A> {
+    type Queue = A::Queue;
+
+    fn join(&self, whose: Whose, now: Nanos) -> Option<Visit<'_, Self>> {
+        let (guarded, _) = self.place_of(whose)?;
+        let visit = guarded.shard.write().join(self, whose)?;
+        self.tell(&visit, whose, now);
+        Some(visit)
+    }
+
+    fn leave(&self, whose: Whose) {
+        match whose {
+            Whose::Key(_) => {
+                if let Some((guarded, key)) = self.place_of(whose) {
+                    self.change(guarded, |shard| shard.leave(&key, whose));
+                }
+            }
+            Whose::Shared => {
+                if let Some(shared) = &self.shared {
+                    shared.change(None, |shard| shard.leave(&SHARED, whose));
+                }
+            }
+        }
+    }
+}
+
+impl<A: Algorithm + Queued> Store for Map<A> {
+    fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+        self.ask(now, || self.look_for(key, n, now), |queue| queue.peek(n, now))
+    }
+
+    fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
+        let look = || {
+            let known = self.look(key, now, |law| law.snapshot(now))?;
+            Ok(known.unwrap_or_else(|quota| self.unknown(key, quota, now)))
+        };
+        self.ask(now, look, |queue| queue.snapshot(now))
+    }
+
+    fn set_quota(&self, quota: Quota, now: Nanos) {
+        self.set_quota_of_laws(quota, now);
+        for guarded in self.shards.iter().chain(&self.shared) {
+            // A law that goes into a queue later has this quota.
+            let queues = guarded.shard.write().join_all(self);
+            for (whose, queue) in queues {
+                self.tell(&queue, whose, now);
+            }
         }
     }
 
@@ -400,26 +486,58 @@ impl<A: Algorithm> Store for Map<A> {
     }
 }
 
-impl<A: Policing> Police for Map<A> {
+impl<A: Waitable> Police for Map<A> {
     fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
         if n == 0 {
             return Ok(());
         }
-        self.ask(key, n, now, |law, at| law.try_acquire(n, at))
+        let law = || self.ask_law(key, n, now, |law, at| law.try_acquire(n, at));
+        self.ask(now, law, |queue| queue.try_acquire(n, now).map(drop))
     }
 
     fn refund(&self, key: Asked, n: u64, now: Nanos) {
-        self.lower(key, now, |law| law.refund(n, now));
+        self.ask(now, || self.lower(key, now, |law| law.refund(n, now)), |queue| queue.refund(n, now));
     }
 
     fn reset(&self, key: Asked, now: Nanos) {
-        self.lower(key, now, |law| law.reset(now));
+        self.ask(now, || self.lower(key, now, |law| law.reset(now)), |queue| queue.reset(now));
+    }
+}
+
+impl<A: Waitable> Wait for Map<A> {
+    type Law = A;
+
+    fn visit(&self, key: Asked, now: Nanos, places: usize) -> Option<Visit<'_, Self>> {
+        let begin = |law| Queue::new(law, Settings::of_key(places));
+        let (guarded, key) = self.place(key);
+        let whose = Whose::Key(key.fingerprint);
+        let own = guarded.shard.write().visit(self, (&key, whose), begin);
+        let (visit, whose) = match own {
+            Some(visit) => (visit, whose),
+            None => {
+                let shared = self.shared.as_ref().filter(|_| self.room(now).is_err())?;
+                let visit = shared.shard.write().visit(self, (&SHARED, Whose::Shared), begin)?;
+                (visit, Whose::Shared)
+            }
+        };
+        self.tell(&visit, whose, now);
+        Some(visit)
+    }
+
+    fn waiting(&self, key: Asked, now: Nanos) -> usize {
+        let whose = match self.look(key, now, |_| ()) {
+            Err(whose) => whose,
+            Ok(Err(_)) if self.shared.is_some() && self.room(now).is_err() => Whose::Shared,
+            Ok(_) => return 0,
+        };
+        self.join(whose, now).map_or(0, |queue| queue.waiting(now))
     }
 }
 
 impl Schedule for Map<LeakyQueueLaw> {
     fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
-        self.ask(key, n, now, |law, at| law.schedule(n, at))
+        let law = || self.ask_law(key, n, now, |law, at| law.schedule(n, at));
+        self.ask(now, law, |queue| match *queue {})
     }
 }
 

@@ -8,6 +8,7 @@ use slab::Slab;
 use super::fingerprints::{self, Fingerprints};
 use crate::algorithm::Algorithm;
 use crate::keyed::law::Asked;
+use crate::keyed::waiting::{Home, KeyQueue, Queued, Queues, Visit, Whose};
 use crate::quota::Quota;
 use crate::time::Nanos;
 
@@ -15,8 +16,7 @@ use crate::time::Nanos;
 const STRETCH: usize = 256;
 
 /// The keys of a shard, each with a law of its own.
-#[derive(Debug)]
-pub(super) struct Shard<A> {
+pub(super) struct Shard<A: Queued> {
     slots: Fingerprints,
     entries: Slab<Entry<A>>,
     /// Each entry by the instant that it was listed with. No entry rests earlier; it may rest later, since grants list nothing anew.
@@ -27,7 +27,12 @@ pub(super) struct Shard<A> {
     quota: Quota,
     /// How many entries were removed and not told yet.
     removed: usize,
+    /// The laws of the keys on which somebody waits.
+    queues: Queues<A::Queue>,
 }
+
+/// The law of a key is not here, but in a queue.
+pub(super) struct InQueue;
 
 /// A key that is in debt, or was when it was last looked at.
 #[derive(Debug)]
@@ -36,13 +41,23 @@ struct Entry<A> {
     /// The quota that the caller named for the key; that of the map if `None`.
     plan: Option<Quota>,
     listed: Nanos,
-    /// By itself on the heap, so that a shard that grows moves little, and one that empties keeps little.
-    law: Box<A>,
+    /// By itself on the heap, so that a shard that grows moves little, and one that empties keeps little. `None` while it is in a
+    /// queue.
+    law: Option<Box<A>>,
 }
 
 impl<A: Algorithm> Entry<A> {
+    fn law(&self) -> Result<&A, InQueue> {
+        self.law.as_deref().ok_or(InQueue)
+    }
+
+    /// See [`rest`]. As long as it is in a queue, it does not rest.
+    fn rest(&self) -> Nanos {
+        self.law().map_or(Nanos::MAX, rest)
+    }
+
     fn is_at_rest(&self, now: Nanos) -> bool {
-        is_over(rest(&*self.law), now)
+        is_over(self.rest(), now)
     }
 }
 
@@ -58,7 +73,7 @@ pub(super) fn is_over(rest: Nanos, now: Nanos) -> bool {
     rest <= now && rest < Nanos::MAX
 }
 
-impl<A: Algorithm> Shard<A> {
+impl<A: Algorithm + Queued> Shard<A> {
     pub(super) fn new(quota: Quota) -> Self {
         Self {
             slots: Fingerprints::default(),
@@ -67,6 +82,7 @@ impl<A: Algorithm> Shard<A> {
             horizon: Nanos::ZERO,
             quota,
             removed: 0,
+            queues: Queues::default(),
         }
     }
 
@@ -76,8 +92,13 @@ impl<A: Algorithm> Shard<A> {
 
     /// The law of a key, if it is known under the plan that it is asked with.
     #[inline]
-    pub(super) fn get(&self, key: &Asked) -> Option<&A> {
-        self.entry(key).filter(|entry| entry.plan == key.quota).map(|entry| &*entry.law)
+    pub(super) fn get(&self, key: &Asked) -> Option<Result<&A, InQueue>> {
+        self.entry(key).filter(|entry| entry.plan == key.quota).map(Entry::law)
+    }
+
+    /// The law of a key, wherever it is. It must not be changed while it is in a queue.
+    pub(super) fn find(&self, key: &Asked, whose: Whose) -> Option<&A> {
+        self.entry(key).and_then(|entry| entry.law().ok()).or_else(|| Some(self.queues.get(whose)?.law()))
     }
 
     /// Whether a key has a law, under whatever plan.
@@ -87,7 +108,7 @@ impl<A: Algorithm> Shard<A> {
 
     /// The law of a key, brought under the plan that it is asked with. `None` if it has none: one that is at rest when its plan
     /// changes starts anew.
-    pub(super) fn bring(&mut self, key: &Asked, now: Nanos) -> Option<&A> {
+    pub(super) fn bring(&mut self, key: &Asked, now: Nanos) -> Option<Result<&A, InQueue>> {
         let slot = *self.slots.get(&key.fingerprint)?;
         let quota = self.quota_of(key);
         let entry = self.entries.get_mut(slot)?;
@@ -95,7 +116,7 @@ impl<A: Algorithm> Shard<A> {
             entry.plan = key.quota;
             self.set_quota_of(slot, quota, now)?;
         }
-        self.entries.get(slot).map(|entry| &*entry.law)
+        self.entries.get(slot).map(Entry::law)
     }
 
     /// The quota of a key that has no law.
@@ -121,18 +142,18 @@ impl<A: Algorithm> Shard<A> {
     }
 
     /// Keeps the law of a key that has none here.
-    pub(super) fn insert(&mut self, key: &Asked, law: A) -> &A {
+    pub(super) fn insert(&mut self, key: &Asked, law: A) {
         let listed = rest(&law);
         let vacant = self.entries.vacant_entry();
         let slot = vacant.key();
         self.slots.insert(key.fingerprint, slot);
         self.by_rest.insert((listed, slot));
-        &vacant.insert(Entry { fingerprint: key.fingerprint, plan: key.quota, listed, law: Box::new(law) }).law
+        vacant.insert(Entry { fingerprint: key.fingerprint, plan: key.quota, listed, law: Some(Box::new(law)) });
     }
 
     fn remove(&mut self, slot: usize) {
         if let Some(entry) = self.entries.try_remove(slot) {
-            self.horizon = self.horizon.max(rest(&*entry.law));
+            self.horizon = self.horizon.max(entry.rest());
             self.slots.remove(&entry.fingerprint);
             self.by_rest.remove(&(entry.listed, slot));
             self.removed = self.removed.saturating_add(1);
@@ -152,13 +173,13 @@ impl<A: Algorithm> Shard<A> {
     /// Whether the entry that is listed first rests no later than that, so that it is the very first.
     pub(super) fn is_first_true(&self) -> bool {
         let first = self.by_rest.first().and_then(|(listed, slot)| Some((*listed, self.entries.get(*slot)?)));
-        first.is_none_or(|(listed, entry)| rest(&*entry.law) <= listed)
+        first.is_none_or(|(listed, entry)| entry.rest() <= listed)
     }
 
     /// Lists an entry with the instant at which it rests.
     fn list(&mut self, slot: usize) {
         if let Some(entry) = self.entries.get_mut(slot) {
-            let listed = rest(&*entry.law);
+            let listed = entry.rest();
             if listed != entry.listed {
                 self.by_rest.remove(&(entry.listed, slot));
                 self.by_rest.insert((listed, slot));
@@ -176,7 +197,7 @@ impl<A: Algorithm> Shard<A> {
 
     /// Whether the entry of a key rests earlier than it is listed.
     pub(super) fn rests_before_listed(&self, key: &Asked) -> bool {
-        self.entry(key).is_some_and(|entry| rest(&*entry.law) < entry.listed)
+        self.entry(key).is_some_and(|entry| entry.rest() < entry.listed)
     }
 
     /// Looks at the `most` entries that are listed first, as far as they may be at rest at `now`: removes those that are, and lists
@@ -213,19 +234,62 @@ impl<A: Algorithm> Shard<A> {
         (end < self.entries.capacity()).then_some(end)
     }
 
-    /// Changes the quota of an entry, as one of a limiter that has no keys. `None` if it is at rest: then it is removed.
+    /// Changes the quota of an entry, as one of a limiter that has no keys. `None` if it is at rest: then it is removed. A queue is
+    /// told by whoever joins it.
     fn set_quota_of(&mut self, slot: usize, quota: Quota, now: Nanos) -> Option<()> {
         let entry = self.entries.get(slot)?;
-        if entry.law.quota() == quota {
-            return Some(());
-        }
+        let Some(law) = entry.law.as_ref().filter(|law| law.quota() != quota) else { return Some(()) };
         if entry.is_at_rest(now) {
             self.remove(slot);
             return None;
         }
-        entry.law.set_quota(quota, now);
+        law.set_quota(quota, now);
         self.list(slot);
         Some(())
+    }
+
+    /// Lets the caller use the queue of a key, if it has one.
+    pub(super) fn join<'a, H: Home<Queue = A::Queue>>(&mut self, home: &'a H, whose: Whose) -> Option<Visit<'a, H>> {
+        self.queues.join(home, whose)
+    }
+
+    /// Lets the caller use all queues.
+    pub(super) fn join_all<'a, H: Home<Queue = A::Queue>>(&mut self, home: &'a H) -> Vec<(Whose, Visit<'a, H>)> {
+        self.queues.join_all(home)
+    }
+
+    /// Lets the caller use the queue of a key, into which its law moves. `None` if it has no law.
+    pub(super) fn visit<'a, H: Home<Queue = A::Queue>>(
+        &mut self,
+        home: &'a H,
+        (key, whose): (&Asked, Whose),
+        queue: impl FnOnce(A) -> A::Queue,
+    ) -> Option<Visit<'a, H>> {
+        let entry = self.entries.get_mut(*self.slots.get(&key.fingerprint)?)?;
+        // The quota of a queue is changed by whoever joins it.
+        entry.plan = key.quota;
+        match entry.law.take() {
+            Some(law) => Some(self.queues.open(home, whose, queue(*law))),
+            None => self.queues.join(home, whose),
+        }
+    }
+
+    /// Lets a user of a queue go. The last one moves the law back.
+    pub(super) fn leave(&mut self, key: &Asked, whose: Whose) {
+        self.queues.leave(whose);
+        if self.queues.unused(whose).is_none() {
+            return;
+        }
+        let Some(slot) = self.slots.get(&key.fingerprint).copied() else { return };
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.law = self.queues.close(whose).map(|queue| Box::new(queue.into_law()));
+        }
+        self.list(slot);
+    }
+
+    /// The quota that a key with a law ought to have.
+    pub(super) fn quota_to_have(&self, key: &Asked) -> Option<Quota> {
+        self.entry(key).map(|entry| entry.plan.unwrap_or(self.quota))
     }
 
     /// How many keys are not at rest at `now`.
@@ -236,10 +300,15 @@ impl<A: Algorithm> Shard<A> {
     /// The bytes that are allocated. A node of the tree takes 192 bytes and holds five entries or more, and there is one above for
     /// six or more of them.
     pub(super) fn allocated(&self) -> usize {
-        let laws =
-            self.entries.iter().map(|(_, entry)| size_of::<A>().saturating_add(entry.law.allocated())).sum::<usize>();
+        let boxed = |law: &A| size_of::<A>().saturating_add(law.allocated());
+        let laws = self.entries.iter().filter_map(|(_, entry)| entry.law().ok()).map(boxed).sum::<usize>();
+        let queued = |queue: &A::Queue| size_of_val(queue).saturating_add(queue.law().allocated());
+        let queues = self.queues.iter().map(queued).sum::<usize>();
         let nodes = self.by_rest.len().div_ceil(5).saturating_mul(192 + 288 / 6);
         let slots = self.entries.capacity().saturating_mul(size_of::<Entry<A>>().saturating_add(size_of::<usize>()));
-        laws.saturating_add(nodes).saturating_add(slots).saturating_add(fingerprints::allocated(&self.slots))
+        laws.saturating_add(queues)
+            .saturating_add(nodes)
+            .saturating_add(slots)
+            .saturating_add(fingerprints::allocated(&self.slots))
     }
 }

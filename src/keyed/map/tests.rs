@@ -45,7 +45,7 @@ fn per(permits: u64, nanos: u64) -> Quota {
     Quota::new(permits, Duration::from_nanos(nanos)).unwrap()
 }
 
-impl<A: Algorithm> Map<A> {
+impl<A: Algorithm + Queued> Map<A> {
     fn strict(quota: Quota, max_keys: usize) -> Self {
         Self::with_shards(4, quota, max_keys, WhenFull::Refuse)
     }
@@ -59,7 +59,7 @@ impl<A: Algorithm> Map<A> {
     }
 }
 
-impl<A: Policing> Map<A> {
+impl<A: Waitable> Map<A> {
     fn admits(&self, key: Asked, n: u64, now: Nanos) -> bool {
         self.try_acquire(key, n, now).is_ok()
     }
@@ -72,7 +72,7 @@ struct Reference<A> {
     max_keys: usize,
 }
 
-impl<A: Policing> Reference<A> {
+impl<A: Waitable> Reference<A> {
     fn is_busy(law: &A, now: Nanos) -> bool {
         law.rests_from().is_none_or(|rest| rest > now)
     }
@@ -123,7 +123,7 @@ impl<A: Policing> Reference<A> {
 }
 
 /// At rest from an instant on, a law answers as a new one, and before it does not.
-fn rests_when_the_whole_limit_is_there<A: Policing>(quota: Quota, seed: u64) {
+fn rests_when_the_whole_limit_is_there<A: Waitable>(quota: Quota, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let law = A::start(quota, None, Duration::MAX, || Nanos::ZERO);
     assert_eq!(law.rests_from(), Some(Nanos::ZERO));
@@ -157,7 +157,7 @@ fn a_law_is_at_rest_when_the_whole_limit_is_there() {
     }
 }
 
-fn agrees_with_laws_that_are_never_evicted<A: Policing>(quotas: &[Quota], seed: u64) {
+fn agrees_with_laws_that_are_never_evicted<A: Waitable>(quotas: &[Quota], seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let quota = quotas[0];
     let max_keys = random.usize(1..12);

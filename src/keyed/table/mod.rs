@@ -26,7 +26,7 @@
 //! Words and tags are stored with `Release` and loaded with `Acquire`, the tag before the word by those who write and after it by
 //! those who read: a tag that is read after the word is the word's own, or the word has changed and the exchange fails. The horizon
 //! is raised before the mark is set, so whoever finds his slot taken sees it.
-#![expect(private_bounds, reason = "public by name only")]
+#![expect(private_bounds, private_interfaces, reason = "public by name only")]
 
 mod places;
 mod state;
@@ -39,12 +39,16 @@ use crossbeam_utils::CachePadded;
 use self::places::{Line, Pair, Places, Spread};
 use self::state::State;
 use self::versions::Versions;
-use super::law::{Asked, Police, Schedule, Store};
+use super::law::{Asked, Police, Schedule, Store, Wait};
+use super::waiting::{Home, KeyQueue, Queued, Queues, Visit, Whose};
 use super::{KeyedError, WhenFull};
+use crate::algorithm::LeakyQueueLaw;
 use crate::algorithm::field::{Admission, FieldLaw};
-use crate::algorithm::{LeakyQueueLaw, Policing};
+use crate::algorithm::gcra::FIELD_END;
 use crate::quota::Quota;
 use crate::refused::Refused;
+use crate::shaper::pace::{Settings, Waitable};
+use crate::shaper::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
@@ -53,9 +57,9 @@ use crate::time::Nanos;
 const MOST_STRIPES: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 64 };
 
 /// The states of keys under one law.
-pub struct Table<A: FieldLaw> {
+pub struct Table<A: FieldLaw + Queued> {
     places: Places,
-    stripes: Box<[CachePadded<Mutex<()>>]>,
+    stripes: Box<[Stripe<A>]>,
     versions: Versions<A>,
     /// An instant by which every key that has lost its slot was at rest.
     horizon: AtomicU64,
@@ -63,6 +67,9 @@ pub struct Table<A: FieldLaw> {
     shared: Option<CachePadded<Slot>>,
     max_keys: usize,
 }
+
+/// The lock of a part of the keys, and the queues of those that have one.
+type Stripe<A> = CachePadded<Mutex<Queues<<A as Queued>::Queue>>>;
 
 /// A place for the state of one key.
 #[derive(Debug, Default)]
@@ -75,6 +82,8 @@ struct Slot {
 /// Where a key was found.
 enum Found<'a> {
     Slot(&'a Slot, State),
+    /// The slot says that the state is in a queue.
+    Waited(&'a Slot, State),
     /// Nowhere, or its slot is being taken over.
     Nowhere,
 }
@@ -116,6 +125,22 @@ impl Slot {
         }
     }
 
+    /// The slot as that of a key, if it is that one's.
+    #[inline]
+    fn found_by(&self, fingerprint: u64) -> Option<Found<'_>> {
+        let word = self.load();
+        let found = if word.is_key() { Found::Slot(self, word) } else { Found::Waited(self, word) };
+        ((word.is_key() || word.is_waited()) && self.tag() == fingerprint).then_some(found)
+    }
+
+    /// The slot as that of a key that is known to have it.
+    fn found(&self) -> Found<'_> {
+        match self.load() {
+            word if word.is_key() => Found::Slot(self, word),
+            word => Found::Waited(self, word),
+        }
+    }
+
     /// Writes a slot that the caller has marked.
     fn settle(&self, fingerprint: u64, word: State) {
         // Release: see the module. Nobody else writes a marked slot.
@@ -127,17 +152,16 @@ impl Slot {
 impl Line {
     /// The slot of a key in this line.
     #[inline]
-    fn find(&self, fingerprint: u64) -> Option<(&Slot, State)> {
+    fn find(&self, fingerprint: u64) -> Option<Found<'_>> {
         // Tags before words only to pass over the slots of others, all four at once: nobody can foretell which it is.
         let mut matching = 0u32;
         for (index, slot) in self.0.iter().enumerate() {
             matching |= u32::from(slot.tag() == fingerprint) << index;
         }
         while matching != 0 {
-            let Some(slot) = self.0.get(matching.trailing_zeros() as usize) else { break };
-            let word = slot.load();
-            if word.is_key() && slot.tag() == fingerprint {
-                return Some((slot, word));
+            let found = self.0.get(matching.trailing_zeros() as usize).and_then(|slot| slot.found_by(fingerprint));
+            if found.is_some() {
+                return found;
             }
             matching &= matching.wrapping_sub(1);
         }
@@ -145,15 +169,12 @@ impl Line {
     }
 
     /// The same, for a line where it will seldom be.
-    fn find_rarely(&self, fingerprint: u64) -> Option<(&Slot, State)> {
-        self.0.iter().filter(|slot| slot.tag() == fingerprint).find_map(|slot| {
-            let word = slot.load();
-            (word.is_key() && slot.tag() == fingerprint).then_some((slot, word))
-        })
+    fn find_rarely(&self, fingerprint: u64) -> Option<Found<'_>> {
+        self.0.iter().filter(|slot| slot.tag() == fingerprint).find_map(|slot| slot.found_by(fingerprint))
     }
 }
 
-impl<A: FieldLaw> Table<A> {
+impl<A: FieldLaw + Queued> Table<A> {
     /// The most keys that a table takes: 2^28, in 8 GiB.
     pub(super) const MOST_KEYS: usize = 1 << 28;
 
@@ -165,7 +186,7 @@ impl<A: FieldLaw> Table<A> {
         // Two slots for each key. What else a large table takes comes out of that.
         let all = max_keys.saturating_mul(2).div_ceil(Pair::SLOTS);
         let stripes = all.next_power_of_two().min(MOST_STRIPES);
-        let each = size_of::<Pair>().saturating_add(size_of::<CachePadded<Mutex<()>>>());
+        let each = size_of::<Pair>().saturating_add(size_of::<Stripe<A>>());
         let fixed = size_of::<Self>().saturating_add(stripes.saturating_mul(each)).div_ceil(size_of::<Pair>());
         let pairs = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
         Ok(Self {
@@ -180,13 +201,13 @@ impl<A: FieldLaw> Table<A> {
         })
     }
 
-    /// Takes `n` permits of a key, now or not at all. Says from which state.
+    /// Takes `n` permits of a key, now or not at all, unless its state is in a queue. Says from which state.
     #[inline]
-    pub(super) fn take(&self, key: Asked, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+    fn take(&self, key: Asked, n: u64, now: Nanos) -> Result<Result<Taken<A>, Refused>, Whose> {
         let found = self.find(key.fingerprint);
         if let Found::Slot(slot, word) = found {
             if let Some(taken) = self.take_usually(key.fingerprint, slot, word, n, now) {
-                return Ok(taken);
+                return Ok(Ok(taken));
             }
         }
         self.take_slow(key.fingerprint, found, n, now)
@@ -218,19 +239,27 @@ impl<A: FieldLaw> Table<A> {
     }
 
     #[inline(never)]
-    fn take_slow(&self, fingerprint: u64, found: Found<'_>, n: u64, now: Nanos) -> Result<Taken<A>, Refused> {
+    fn take_slow(
+        &self,
+        fingerprint: u64,
+        found: Found<'_>,
+        n: u64,
+        now: Nanos,
+    ) -> Result<Result<Taken<A>, Refused>, Whose> {
         let mut found = found;
         loop {
             let decision = match found {
                 Found::Slot(slot, word) if slot.still(word) => self.decide(slot, word, n, now),
                 Found::Slot(..) => Decision::Lost,
+                Found::Waited(..) => Decision::Waited(Whose::Key(fingerprint)),
                 Found::Nowhere => self.first_sight(fingerprint, n, now),
             };
             match decision {
-                Decision::Done(answer) => return answer,
+                Decision::Done(answer) => return Ok(answer),
                 Decision::Lost => {}
                 // With no lock held, since the walk takes them all.
                 Decision::Beyond(seen, at) => self.versions.move_origin(seen, at, |current| self.walk(current)),
+                Decision::Waited(whose) => return Err(whose),
             }
             found = self.find(fingerprint);
         }
@@ -254,8 +283,10 @@ impl<A: FieldLaw> Table<A> {
     fn first_sight(&self, fingerprint: u64, n: u64, now: Nanos) -> Decision<A> {
         let key = Spread::of(fingerprint);
         let _stripe = self.stripes[self.places.stripe(key)].lock();
-        if let Found::Slot(slot, word) = self.find(fingerprint) {
-            return self.decide(slot, word, n, now);
+        match self.find(fingerprint) {
+            Found::Slot(slot, word) => return self.decide(slot, word, n, now),
+            Found::Waited(..) => return Decision::Waited(Whose::Key(fingerprint)),
+            Found::Nowhere => {}
         }
         let at = self.no_earlier_than_horizon(now);
         // A set that is read under a stripe lock is not rewritten meanwhile: that needs a walk.
@@ -271,9 +302,10 @@ impl<A: FieldLaw> Table<A> {
             match self.take_over(key, at) {
                 Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, field)),
                 Place::Nowhere(earliest) => {
-                    return match &self.shared {
-                        Some(shared) => self.decide(shared, shared.load(), n, now),
-                        None => Decision::Done(Err(self.no_room(earliest, now))),
+                    let Some(shared) = &self.shared else { return Decision::Done(Err(self.no_room(earliest, now))) };
+                    return match shared.found() {
+                        Found::Slot(shared, word) => self.decide(shared, word, n, now),
+                        Found::Waited(..) | Found::Nowhere => Decision::Waited(Whose::Shared),
                     };
                 }
             }
@@ -327,50 +359,62 @@ impl<A: FieldLaw> Table<A> {
         }
     }
 
-    /// Tells what a request of `n` would be answered.
-    pub(super) fn look_for(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
+    /// Tells what a request of `n` would be answered, unless the state is in a queue.
+    fn look_for(&self, key: Asked, n: u64, now: Nanos) -> Result<Result<(), Refused>, Whose> {
         if n == 0 {
-            return Ok(());
+            return Ok(Ok(()));
         }
         let fingerprint = key.fingerprint;
-        self.look(fingerprint, now, |record, field, at, known| match A::admit(record, field, at, n) {
-            Admission::Refused(refused) => Err(refused),
+        let answer = self.look(fingerprint, now, |record, field, at, known| match A::admit(record, field, at, n) {
+            Admission::Refused(refused) => Ok(Err(refused)),
             Admission::Granted(next) if next > 0 && !known => self.room(fingerprint, n, at),
-            Admission::Granted(_) | Admission::Beyond => Ok(()),
-        })
+            Admission::Granted(_) | Admission::Beyond => Ok(Ok(())),
+        });
+        answer.and_then(|answer| answer)
     }
 
-    /// Whether a newcomer would find a place.
-    fn room(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<(), Refused> {
+    /// Whether a newcomer would find a place, and what he would be answered.
+    fn room(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<Result<(), Refused>, Whose> {
         let key = Spread::of(fingerprint);
         if self.free(key, now).is_some() {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let Some(shared) = &self.shared else { return Err(self.no_room(self.earliest(key), now)) };
-        self.look_at(shared, shared.load(), |record, field| match A::admit(record, field, now, n) {
-            Admission::Refused(refused) => Err(refused),
-            Admission::Granted(_) | Admission::Beyond => Ok(()),
-        })
-        .unwrap_or(Ok(()))
+        let Some(shared) = &self.shared else { return Ok(Err(self.no_room(self.earliest(key), now))) };
+        loop {
+            let Found::Slot(shared, word) = shared.found() else { return Err(Whose::Shared) };
+            let answer = self.look_at(shared, word, |record, field| match A::admit(record, field, now, n) {
+                Admission::Refused(refused) => Err(refused),
+                Admission::Granted(_) | Admission::Beyond => Ok(()),
+            });
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+        }
     }
 
-    /// Answers from one consistent reading of a key's state, without a write. The answer is told whether the key is known, and the
-    /// time at which it is judged.
-    fn look<T>(&self, fingerprint: u64, now: Nanos, answer: impl Fn(&A::Record, u64, Nanos, bool) -> T) -> T {
+    /// Answers from one consistent reading of a key's state, without a write, unless that is in a queue. The answer is told whether
+    /// the key is known, and the time at which it is judged.
+    fn look<T>(
+        &self,
+        fingerprint: u64,
+        now: Nanos,
+        answer: impl Fn(&A::Record, u64, Nanos, bool) -> T,
+    ) -> Result<T, Whose> {
         loop {
             // Before the search: a key that was placed after it may be older than the version that is read then.
             let version = self.versions.current();
             match self.find(fingerprint) {
                 Found::Slot(slot, word) => {
                     if let Some(answer) = self.look_at(slot, word, |record, field| answer(record, field, now, true)) {
-                        return answer;
+                        return Ok(answer);
                     }
                 }
+                Found::Waited(..) => return Err(Whose::Key(fingerprint)),
                 Found::Nowhere => {
                     let at = self.no_earlier_than_horizon(now);
                     let answer = answer(&self.versions.record(version), 0, at, false);
                     if self.versions.current() == version {
-                        return answer;
+                        return Ok(answer);
                     }
                 }
             }
@@ -384,17 +428,53 @@ impl<A: FieldLaw> Table<A> {
         slot.still(word).then_some(answer)
     }
 
-    /// Gives permits of a key back. One without a slot has taken none that still count.
-    fn lower(&self, fingerprint: u64, lowered: impl Fn(&A::Record, u64) -> u64) {
-        while let Found::Slot(slot, word) = self.find(fingerprint) {
+    /// Gives permits of a key back, unless its state is in a queue. One without a slot has taken none that still count.
+    fn lower(&self, fingerprint: u64, lowered: impl Fn(&A::Record, u64) -> u64) -> Result<(), Whose> {
+        loop {
+            let (slot, word) = match self.find(fingerprint) {
+                Found::Slot(slot, word) => (slot, word),
+                Found::Waited(..) => return Err(Whose::Key(fingerprint)),
+                Found::Nowhere => return Ok(()),
+            };
             let version = self.versions.current();
             let (record, field) = (self.versions.record(version), self.versions.field(word, version));
             let next = word.with_key(version, lowered(&record, field));
             let done = if next == word { slot.still(word) } else { slot.exchange(word, next).is_ok() };
             if done {
-                return;
+                return Ok(());
             }
         }
+    }
+
+    /// The lock of a queue.
+    fn queues(&self, whose: Whose) -> &Stripe<A> {
+        match whose {
+            Whose::Key(fingerprint) => &self.stripes[self.places.stripe(Spread::of(fingerprint))],
+            Whose::Shared => &self.stripes[0],
+        }
+    }
+
+    /// Moves the state of a queue that nobody uses back into its slot. If it does not fit the version that is current, says which that
+    /// is, and the instant to which the origin must move.
+    fn retire(&self, whose: Whose, queues: &mut Queues<A::Queue>) -> Result<(), (usize, Nanos)> {
+        let Some(queue) = queues.unused(whose) else { return Ok(()) };
+        let found = match whose {
+            Whose::Key(fingerprint) => self.find(fingerprint),
+            Whose::Shared => self.shared.as_ref().map_or(Found::Nowhere, |shared| shared.found()),
+        };
+        if let Found::Waited(slot, word) = found {
+            // A set that is read under a stripe lock is not rewritten meanwhile.
+            let version = self.versions.current();
+            let (record, field) = queue.law().state();
+            let carried = A::carried(&record, field, &self.versions.record(version));
+            if carried == FIELD_END {
+                return Err((version, queue.latest()));
+            }
+            // Nobody else writes the word of a waited key, which needs this lock.
+            let _ = slot.exchange(word, word.with_key(version, carried));
+        }
+        queues.close(whose);
+        Ok(())
     }
 
     /// Brings every word forward to the version that is current, before its successor takes a number that words may still name.
@@ -420,6 +500,11 @@ impl<A: FieldLaw> Table<A> {
         self.places.slots().chain(shared)
     }
 
+    /// Whether a newcomer would find a slot.
+    fn has_room(&self, fingerprint: u64, now: Nanos) -> bool {
+        self.free(Spread::of(fingerprint), now).is_some()
+    }
+
     /// A refusal for want of a slot.
     fn no_room(&self, earliest: Option<Nanos>, now: Nanos) -> Refused {
         let retry_after = earliest.map(|earliest| earliest.saturating_since(now));
@@ -436,45 +521,62 @@ impl<A: FieldLaw> Table<A> {
     #[inline]
     fn find(&self, fingerprint: u64) -> Found<'_> {
         let key = Spread::of(fingerprint);
-        let home = self.places.home(key);
-        if let Some((slot, word)) = home.and_then(|[line, _]| line.find(fingerprint)) {
-            return Found::Slot(slot, word);
-        }
-        self.find_elsewhere(fingerprint, key)
+        let home = self.places.home(key).and_then(|[line, _]| line.find(fingerprint));
+        home.unwrap_or_else(|| self.find_elsewhere(fingerprint, key))
     }
 
     #[inline(never)]
     fn find_elsewhere(&self, fingerprint: u64, key: Spread) -> Found<'_> {
-        if let Some([_, next_door]) = self.places.home(key) {
-            if let Some((slot, word)) = next_door.find_rarely(fingerprint) {
-                return Found::Slot(slot, word);
-            }
-        }
-        if let Some([far, next]) = self.places.far(key) {
-            if let Some((slot, word)) = far.find_rarely(fingerprint).or_else(|| next.find_rarely(fingerprint)) {
-                return Found::Slot(slot, word);
-            }
-        }
-        if let Some([spare, next]) = self.places.spare(key) {
-            if let Some((slot, word)) = spare.find_rarely(fingerprint).or_else(|| next.find_rarely(fingerprint)) {
-                return Found::Slot(slot, word);
-            }
-        }
-        Found::Nowhere
+        let next_door = self.places.home(key).map(|[_, line]| [line]);
+        let next_door = next_door.iter().flatten();
+        let [far, spare] = [self.places.far(key), self.places.spare(key)];
+        next_door
+            .chain(far.iter().flatten())
+            .chain(spare.iter().flatten())
+            .find_map(|line| line.find_rarely(fingerprint))
+            .unwrap_or(Found::Nowhere)
     }
 }
 
-impl<A: FieldLaw> Store for Table<A> {
+impl<A: FieldLaw + Waitable> Table<A> {
+    /// Lets the caller use the queue of a state that is `found` under its lock, which moves there if it is in a slot.
+    fn visit_found<'a>(&'a self, whose: Whose, places: usize, found: impl FnOnce() -> Found<'a>) -> Visited<'a, A> {
+        let (version, quota) = self.versions.in_force();
+        let mut queues = self.queues(whose).lock();
+        match found() {
+            Found::Waited(..) => queues.join(self, whose).map_or(Visited::Changed, Visited::Yes),
+            Found::Nowhere => Visited::Nowhere,
+            // The version after the word, as always; a change from here on finds the queue.
+            Found::Slot(slot, word)
+                if self.versions.current() == version && slot.exchange(word, word.waited()).is_ok() =>
+            {
+                let law = A::law(quota, &self.versions.record(version), self.versions.field(word, version));
+                Visited::Yes(queues.open(self, whose, Queue::new(law, Settings::of_key(places))))
+            }
+            Found::Slot(..) => Visited::Changed,
+        }
+    }
+}
+
+impl<A: FieldLaw + Queued> Store for Table<A> {
     fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.look_for(key, n, now)
+        self.ask(now, || self.look_for(key, n, now), |queue| queue.peek(n, now))
     }
 
     fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
-        self.look(key.fingerprint, now, |record, field, at, _| A::snapshot_of(record, field, at))
+        let look = |record: &A::Record, field, at, _| A::snapshot_of(record, field, at);
+        self.ask(now, || self.look(key.fingerprint, now, look), |queue| queue.snapshot(now))
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
         self.versions.set_quota(quota, now, |current| self.walk(current));
+        for stripe in &self.stripes {
+            // A queue that is begun later begins with this quota.
+            let queues = stripe.lock().join_all(self);
+            for (_, queue) in queues {
+                queue.follow(|| Some(self.quota()), now);
+            }
+        }
     }
 
     fn quota(&self) -> Quota {
@@ -485,7 +587,7 @@ impl<A: FieldLaw> Store for Table<A> {
         let busy = |slot: &&Slot| loop {
             let word = slot.load();
             if !word.is_key() {
-                return false;
+                return word.is_waited();
             }
             if let Some(rest) = self.look_at(slot, word, |record, field| A::is_at_rest(record, field, now)) {
                 return !rest;
@@ -499,11 +601,16 @@ impl<A: FieldLaw> Store for Table<A> {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>().saturating_add(self.places.memory()).saturating_add(size_of_val(&*self.stripes))
+        let queues =
+            self.stripes.iter().map(|stripe| stripe.lock().iter().map(size_of_val).sum::<usize>()).sum::<usize>();
+        size_of::<Self>()
+            .saturating_add(self.places.memory())
+            .saturating_add(size_of_val(&*self.stripes))
+            .saturating_add(queues)
     }
 }
 
-impl<A: FieldLaw + Policing> Police for Table<A> {
+impl<A: FieldLaw + Waitable> Police for Table<A> {
     #[inline]
     fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
         if n == 0 {
@@ -516,25 +623,84 @@ impl<A: FieldLaw + Policing> Police for Table<A> {
                 return Ok(());
             }
         }
-        self.take_slow(key.fingerprint, found, n, now).map(drop)
+        let slot =
+            || self.take_slow(key.fingerprint, self.find(key.fingerprint), n, now).map(|answer| answer.map(drop));
+        self.ask(now, slot, |queue| queue.try_acquire(n, now).map(drop))
     }
 
     fn refund(&self, key: Asked, n: u64, now: Nanos) {
-        self.lower(key.fingerprint, |record, field| A::refunded(record, field, now, n));
+        let refunded = |record: &_, field| <A as FieldLaw>::refunded(record, field, now, n);
+        self.ask(now, || self.lower(key.fingerprint, refunded), |queue| queue.refund(n, now));
     }
 
     fn reset(&self, key: Asked, now: Nanos) {
-        self.lower(key.fingerprint, |record, field| A::emptied(record, field, now));
+        let emptied = |record: &_, field| A::emptied(record, field, now);
+        self.ask(now, || self.lower(key.fingerprint, emptied), |queue| queue.reset(now));
+    }
+}
+
+impl<A: FieldLaw + Waitable> Wait for Table<A> {
+    type Law = A;
+
+    fn visit(&self, key: Asked, now: Nanos, places: usize) -> Option<Visit<'_, Self>> {
+        let own = Whose::Key(key.fingerprint);
+        loop {
+            match self.visit_found(own, places, || self.find(key.fingerprint)) {
+                Visited::Yes(visit) => return Some(visit),
+                Visited::Changed => {}
+                Visited::Nowhere => break,
+            }
+        }
+        let shared = self.shared.as_ref().filter(|_| !self.has_room(key.fingerprint, now))?;
+        loop {
+            match self.visit_found(Whose::Shared, places, || shared.found()) {
+                Visited::Yes(visit) => return Some(visit),
+                Visited::Changed => {}
+                Visited::Nowhere => return None,
+            }
+        }
+    }
+
+    fn waiting(&self, key: Asked, now: Nanos) -> usize {
+        let whose = match self.find(key.fingerprint) {
+            Found::Slot(..) => return 0,
+            Found::Waited(..) => Whose::Key(key.fingerprint),
+            Found::Nowhere if self.shared.is_none() || self.has_room(key.fingerprint, now) => return 0,
+            Found::Nowhere => Whose::Shared,
+        };
+        self.join(whose, now).map_or(0, |queue| queue.waiting(now))
+    }
+}
+
+impl<A: FieldLaw + Queued> Home for Table<A> {
+    type Queue = A::Queue;
+
+    fn join(&self, whose: Whose, _: Nanos) -> Option<Visit<'_, Self>> {
+        self.queues(whose).lock().join(self, whose)
+    }
+
+    fn leave(&self, whose: Whose) {
+        let mut queues = self.queues(whose).lock();
+        queues.leave(whose);
+        while let Err((version, at)) = self.retire(whose, &mut queues) {
+            // With no lock held, since the walk takes them all.
+            drop(queues);
+            self.versions.move_origin(version, at, |current| self.walk(current));
+            queues = self.queues(whose).lock();
+        }
     }
 }
 
 impl Schedule for Table<LeakyQueueLaw> {
     fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
         let start = |record: &_, field, at| LeakyQueueLaw::start_of(record, field, at);
-        if n == 0 {
-            return Ok(self.look(key.fingerprint, now, |record, field, at, _| start(record, field, at)));
-        }
-        self.take(key, n, now).map(|taken| start(&taken.record, taken.field, taken.at))
+        let slot = || {
+            if n == 0 {
+                return self.look(key.fingerprint, now, |record, field, at, _| start(record, field, at)).map(Ok);
+            }
+            self.take(key, n, now).map(|answer| answer.map(|taken| start(&taken.record, taken.field, taken.at)))
+        };
+        self.ask(now, slot, |queue| match *queue {})
     }
 }
 
@@ -545,6 +711,15 @@ pub(super) struct Taken<A: FieldLaw> {
     pub(super) at: Nanos,
 }
 
+/// What came of the wish to use a queue.
+enum Visited<'a, A: FieldLaw + Queued> {
+    Yes(Visit<'a, Table<A>>),
+    /// Somebody else changed the word or the quota: look again.
+    Changed,
+    /// There is no state to move into a queue.
+    Nowhere,
+}
+
 /// What came of a decision.
 enum Decision<A: FieldLaw> {
     Done(Result<Taken<A>, Refused>),
@@ -552,6 +727,8 @@ enum Decision<A: FieldLaw> {
     Lost,
     /// The field of that version can't hold what is lawful at that instant: the origin must move.
     Beyond(usize, Nanos),
+    /// The state is in a queue.
+    Waited(Whose),
 }
 
 /// A slot that may be taken over.
@@ -574,7 +751,7 @@ struct Free<'a> {
 const ENOUGH: usize = 3;
 
 impl<'a> Free<'a> {
-    fn of<A: FieldLaw>(table: &Table<A>, lines: Option<[&'a Line; 2]>, now: Nanos) -> Self {
+    fn of<A: FieldLaw + Queued>(table: &Table<A>, lines: Option<[&'a Line; 2]>, now: Nanos) -> Self {
         let mut free = Self { slots: 0, first: None };
         for line in lines.into_iter().flatten() {
             let words = line.0.each_ref().map(Slot::load);
@@ -609,7 +786,7 @@ fn boxed<T>(count: usize, new: impl FnMut() -> T) -> Result<Box<[T]>, KeyedError
     Ok(items.into_boxed_slice())
 }
 
-impl<A: FieldLaw> fmt::Debug for Table<A> {
+impl<A: FieldLaw + Queued> fmt::Debug for Table<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("max_keys", &self.max_keys).finish_non_exhaustive()
     }

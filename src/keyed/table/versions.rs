@@ -91,6 +91,12 @@ impl<A: FieldLaw> Versions<A> {
         self.setter.lock().quota
     }
 
+    /// The current version and its quota. Not to be asked for under a stripe lock: see `advance`.
+    pub(super) fn in_force(&self) -> (usize, Quota) {
+        let setter = self.setter.lock();
+        (self.current(), setter.quota)
+    }
+
     /// Starts a version of `quota` as of `now`. If the numbers are used up, `walk` brings every word forward to the version that is
     /// current until then.
     pub(super) fn set_quota(&self, quota: Quota, now: Nanos, walk: impl FnOnce(usize)) {

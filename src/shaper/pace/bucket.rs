@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::{Change, Law, Pace, Settings, UnsaidBurst, Waitable};
+use super::{Change, Law, MaxN, Pace, Settings, UnsaidBurst, Waitable};
 use crate::algorithm::Gcra;
 use crate::algorithm::gcra::{self, Left, Rate, Ticks};
 use crate::cell::{Cell, Next, Version};
@@ -130,9 +130,13 @@ impl Settings {
 fn fit(quota: &Quota, settings: &Settings, owed: u64) -> (Interval, u64) {
     let burst = settings.burst(quota);
     if quota.is_unlimited() {
-        return (Interval::fit(quota, burst, burst), settings.max_n.unwrap_or(u64::MAX));
+        return (Interval::fit(quota, burst, burst), settings.max_n.said());
     }
-    let wanted = settings.max_n.unwrap_or(burst.max(quota.permits()));
+    let wanted = match settings.max_n {
+        MaxN::Unsaid => burst.max(quota.permits()),
+        MaxN::Said(n) => n,
+        MaxN::Burst => burst,
+    };
     // At rate 0 nothing is exact or not, and who waits for more than the burst stays.
     let span = if quota.permits() == 0 { burst.max(wanted) } else { burst };
     let interval = Interval::fit(quota, burst, span.max(owed).min(Quota::MAX_BURST));

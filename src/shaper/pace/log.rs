@@ -46,7 +46,7 @@ impl Law for SlidingLogLaw {
     }
 
     fn largest(quota: &Quota, settings: &Settings) -> u64 {
-        Log::new(quota).largest().min(settings.max_n.unwrap_or(u64::MAX))
+        Log::new(quota).largest().min(settings.max_n.said())
     }
 
     fn changed(&self, version: &Version<Log>, change: &Change<'_>) -> (Next<Log>, u64) {

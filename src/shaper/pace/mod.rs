@@ -22,14 +22,45 @@ pub trait Waitable: Policing + Law {}
 pub struct Settings {
     /// How many may wait.
     pub(crate) places: usize,
-    /// The largest n, if it was set.
-    pub(crate) max_n: Option<u64>,
+    /// The largest n of one request.
+    pub(crate) max_n: MaxN,
     /// How far a late schedule may be caught up.
     pub(crate) catch_up: Duration,
     /// The longest pause.
     pub(crate) max_pause: Duration,
     /// Which burst a quota has that does not say one.
     pub(crate) unsaid: UnsaidBurst,
+}
+
+impl Settings {
+    /// For the queue of one key, in which at most so many wait: it admits what a try would, and makes up for nothing.
+    pub(crate) const fn of_key(places: usize) -> Self {
+        Self {
+            places,
+            max_n: MaxN::Burst,
+            catch_up: Duration::ZERO,
+            max_pause: Duration::MAX,
+            unsaid: UnsaidBurst::Period,
+        }
+    }
+}
+
+/// The largest n of one request. Under a law of windows it is the limit at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaxN {
+    /// The larger of the burst and the permits per period.
+    Unsaid,
+    /// So many, beyond the burst too.
+    Said(u64),
+    /// The burst, as for a limiter.
+    Burst,
+}
+
+impl MaxN {
+    /// The number that was said; no bound else.
+    fn said(self) -> u64 {
+        if let Self::Said(n) = self { n } else { u64::MAX }
+    }
 }
 
 /// The burst of a quota that does not say one.

@@ -36,7 +36,7 @@ impl<K: Kind> Law for Windowed<K> {
     }
 
     fn largest(quota: &Quota, settings: &Settings) -> u64 {
-        Windows::<K>::new(quota).limit().min(settings.max_n.unwrap_or(u64::MAX))
+        Windows::<K>::new(quota).limit().min(settings.max_n.said())
     }
 
     fn changed(&self, version: &Version<Windows<K>>, change: &Change<'_>) -> (Next<Windows<K>>, u64) {

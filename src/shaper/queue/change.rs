@@ -18,7 +18,14 @@ use crate::word::Word;
 impl<A: Law> Queue<A> {
     /// Changes the quota. It carries permits, not time; who waits is timed anew, and ends if it asks for too much now.
     pub(crate) fn set_quota(&self, quota: Quota, now: Nanos) {
+        self.follow(|| Some(quota), now);
+    }
+
+    /// The same to a quota that is told under the lock, so that of several that change what is told the last one stays. Nothing
+    /// changes if none is told.
+    pub(crate) fn follow(&self, quota: impl FnOnce() -> Option<Quota>, now: Nanos) {
         self.locked(now, |guarded, wakers| {
+            let Some(quota) = quota() else { return };
             let first = self.carry(guarded, quota, now, now);
             let capacity = self.largest(first);
             guarded.line.refuse(|n| (n > capacity).then_some(Refused::ExceedsCapacity { asked: n, capacity }), wakers);

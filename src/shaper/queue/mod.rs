@@ -36,6 +36,7 @@ use super::wakers::Wakers;
 use crate::algorithm::Gcra;
 use crate::quota::Quota;
 use crate::refused::Refused;
+use crate::snapshot::Snapshot;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
 use crate::word::{VERSIONS, Word};
@@ -118,6 +119,8 @@ struct Guarded {
     /// What the last grant before the last changes left: how many changes came before it, its word, and what has become of that
     /// word through the changes. By this it can still be told from an earlier one.
     carried: Option<(u64, Word, Word)>,
+    /// The latest time at which the lock was taken.
+    latest: Nanos,
 }
 
 impl<A: Law> Queue<A> {
@@ -133,6 +136,21 @@ impl<A: Law> Queue<A> {
             closed: AtomicBool::new(false),
             guarded: Mutex::new(Guarded { deepest, ..Guarded::default() }),
         }
+    }
+
+    /// The law behind the queue.
+    pub(crate) fn law(&self) -> &A {
+        &self.law
+    }
+
+    /// The law, for a queue in which nobody is left.
+    pub(crate) fn into_law(self) -> A {
+        self.law
+    }
+
+    /// An instant that callers have told, and near which the law was changed last.
+    pub(crate) fn latest(&self) -> Nanos {
+        self.guarded.lock().latest
     }
 
     /// The quota that was set last.
@@ -166,6 +184,39 @@ impl<A: Law> Queue<A> {
         self.locked(now, |guarded, _| match self.arrive(guarded, n, now)? {
             Arrival::Granted(grant) => Ok(grant),
             Arrival::MustWait(word, pace) => Err(too_soon(pace, word, n, guarded.line.weight())),
+        })
+    }
+
+    /// Tells what [`try_acquire`](Self::try_acquire) would answer, and takes nothing.
+    pub(crate) fn peek(&self, n: u64, now: Nanos) -> Result<(), Refused> {
+        if n == 0 {
+            return Ok(());
+        }
+        self.locked(now, |guarded, _| {
+            let (word, pace) = self.look(guarded, now);
+            let capacity = self.largest(word);
+            if n > capacity {
+                return Err(Refused::ExceedsCapacity { asked: n, capacity });
+            }
+            if !word.is_waiting() && pace.pass(word, n).is_some() {
+                return Ok(());
+            }
+            Err(too_soon(pace, word, n, guarded.line.weight()))
+        })
+    }
+
+    /// What a newcomer would find: nothing while others wait, and the times at which it would be his turn behind them.
+    pub(crate) fn snapshot(&self, now: Nanos) -> Snapshot {
+        self.locked(now, |guarded, _| {
+            let (word, pace) = self.look(guarded, now);
+            let (limit, ahead) = (self.largest(word), guarded.line.weight());
+            let wait = |n| pace.wait(pace.slot_behind(word, ahead, n));
+            Snapshot {
+                limit,
+                remaining: if word.is_waiting() { 0 } else { pace.remaining(word) },
+                retry_after: if limit == 0 { None } else { wait(1) },
+                reset_after: wait(limit),
+            }
         })
     }
 
@@ -438,6 +489,7 @@ impl<A: Law> Queue<A> {
     fn locked_for<R>(&self, caller: Option<Key>, now: Nanos, work: impl FnOnce(&mut Guarded, &mut Wakers) -> R) -> R {
         let mut wakers = Wakers::default();
         let mut guarded = self.guarded.lock();
+        guarded.latest = guarded.latest.max(now);
         let drives = caller.is_some_and(|key| guarded.line.is_driver(key));
         if let Some(entry) = caller.and_then(|key| guarded.line.get(key)) {
             wakers.discard(entry.waker.take());
