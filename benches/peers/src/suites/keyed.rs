@@ -162,8 +162,12 @@ fn first_sight<K: Systems>(
     all: &Arc<Vec<K>>,
     filled: &Filled<K>,
 ) -> Case {
-    // Small tables are filled in no time, so more often.
-    let fills = if keys <= 1_000 { size.choose(31, 9, 1) } else { size.choose(3, 1, 1) };
+    // The smaller the table, the less time it takes to fill it again.
+    let fills = match keys {
+        0..=1_000 => size.choose(31, 9, 1),
+        1_001..=1_000_000 => size.choose(3, 1, 1),
+        _ => 1,
+    };
     let contenders = tables.iter().zip(filled).map(|(&(system, build), (_, kept))| {
         let (all, kept) = (Arc::clone(all), Arc::clone(kept));
         Contender::new(system, move || {
