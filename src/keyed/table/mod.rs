@@ -168,7 +168,12 @@ impl Line {
         None
     }
 
-    /// The same, for a line where it will seldom be.
+    /// How many slots were never used.
+    fn empty(&self) -> usize {
+        self.0.iter().filter(|slot| slot.load().is_empty()).count()
+    }
+
+    /// The slot of a key in this line, where it will seldom be.
     fn find_rarely(&self, fingerprint: u64) -> Option<Found<'_>> {
         self.0.iter().filter(|slot| slot.tag() == fingerprint).find_map(|slot| slot.found_by(fingerprint))
     }
@@ -527,14 +532,17 @@ impl<A: FieldLaw + Queued> Table<A> {
 
     #[inline(never)]
     fn find_elsewhere(&self, fingerprint: u64, key: Spread) -> Found<'_> {
-        let next_door = self.places.home(key).map(|[_, line]| [line]);
-        let next_door = next_door.iter().flatten();
+        let Some([home, next_door]) = self.places.home(key) else { return Found::Nowhere };
+        if let Some(found) = next_door.find_rarely(fingerprint) {
+            return found;
+        }
+        // A slot that was used is never empty again. So there was always room enough at home, and nobody had to go far.
+        if home.empty().saturating_add(next_door.empty()) >= ENOUGH {
+            return Found::Nowhere;
+        }
         let [far, spare] = [self.places.far(key), self.places.spare(key)];
-        next_door
-            .chain(far.iter().flatten())
-            .chain(spare.iter().flatten())
-            .find_map(|line| line.find_rarely(fingerprint))
-            .unwrap_or(Found::Nowhere)
+        let mut others = far.iter().flatten().chain(spare.iter().flatten());
+        others.find_map(|line| line.find_rarely(fingerprint)).unwrap_or(Found::Nowhere)
     }
 }
 
