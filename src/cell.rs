@@ -105,6 +105,15 @@ impl<R: Record> Cell<R> {
         }
     }
 
+    /// The same state in a cell of its own: of a limiter that was never paused. `see` sees it while no version follows, and no word
+    /// that is exchanged under the lock.
+    pub(crate) fn copied(&self, see: impl FnOnce(Word, &R)) -> Self {
+        let current = self.hot.setter.lock();
+        let (word, record) = self.load();
+        see(word, &record);
+        Self::new(current.quota, &record, word.field(), current.since, current.max_pause)
+    }
+
     /// The word and its quota. The quota is the word's own if [`exchange`](Self::exchange) succeeds or
     /// [`still`](Self::still) says yes afterwards.
     #[inline]

@@ -78,6 +78,10 @@ impl sealed::Algorithm for Gcra {
         if quota.is_unlimited() { u64::MAX } else { quota.policing_burst() }
     }
 
+    fn copied(&self) -> Self {
+        Self { cell: self.cell.copied(|_, _| ()) }
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         pause::look(&self.cell, Rate::rest)
     }

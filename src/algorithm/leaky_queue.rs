@@ -108,6 +108,10 @@ impl sealed::Algorithm for LeakyQueueLaw {
         idle(quota, Nanos::ZERO).burst()
     }
 
+    fn copied(&self) -> Self {
+        Self { cell: self.cell.copied(|_, _| ()) }
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         pause::look(&self.cell, |rate, free_at| {
             let served = rate.interval.mul == 0 && free_at > 0;

@@ -62,6 +62,8 @@ pub(crate) mod sealed {
         /// The first instant from which on the law, left alone, answers as one that is new, for ever after: [`Nanos::ZERO`] if it
         /// does at any time, `None` if it never does, within 584 years.
         fn rests_from(&self) -> Option<Nanos>;
+        /// The same law in the same state, to go its own way. It was never paused.
+        fn copied(&self) -> Self;
         /// The bytes that it has allocated.
         fn allocated(&self) -> usize {
             0

@@ -50,6 +50,12 @@ impl Ring {
         self.place(position).map_or(0, |place| place.load(Ordering::Acquire))
     }
 
+    /// Puts the times before `head` that may still count in a ring as large or larger.
+    pub(crate) fn copy_to(&self, larger: &Ring, head: u64) {
+        let first = head.saturating_sub(self.half());
+        (first..head).for_each(|position| larger.write(position, self.time(position)));
+    }
+
     pub(crate) fn write(&self, position: u64, time: u64) {
         if let Some(place) = self.place(position) {
             // Release: see the type.

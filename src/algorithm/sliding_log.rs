@@ -80,6 +80,17 @@ impl sealed::Algorithm for SlidingLogLaw {
         Log::new(quota).largest()
     }
 
+    fn copied(&self) -> Self {
+        let rings = Rings::default();
+        // Whoever writes times holds the lock of the cell.
+        let cell = self.cell.copied(|word, log| {
+            if let (Some(from), Some(to)) = (self.rings.get(log.ring), rings.open(log.ring)) {
+                from.copy_to(to, word.field());
+            }
+        });
+        Self { cell, rings }
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         self.look(|taken| taken.rest())
     }
@@ -196,7 +207,9 @@ impl SlidingLogLaw {
         let Taken { log, head, ring } = *taken;
         let size = next.ring.max(log.ring);
         if size > log.ring {
-            self.copy(head, ring, size);
+            if let Some(larger) = self.rings.open(size) {
+                ring.copy_to(larger, head);
+            }
         }
         // The next version, with the pause and the own time of this one.
         let next = Log { limit: next.limit, length: next.length, unlimited: next.unlimited, ring: size, ..log };
@@ -212,14 +225,6 @@ impl SlidingLogLaw {
         let held = log.is_held(now);
         let since = if held { since.max(now) } else { now };
         (Log { from: 0, as_of: at, used: at, held, ..next }, counted, since)
-    }
-
-    /// Puts what a ring holds in a larger one.
-    fn copy(&self, head: u64, ring: &Ring, size: u8) {
-        if let Some(larger) = self.rings.open(size) {
-            let first = head.saturating_sub(ring.half());
-            (first..head).for_each(|position| larger.write(position, ring.time(position)));
-        }
     }
 
     /// What a word and its version tell. `None` if they are not of one version.

@@ -71,6 +71,10 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
         Windows::<K>::new(quota).limit()
     }
 
+    fn copied(&self) -> Self {
+        Self { cell: self.cell.copied(|_, _| ()) }
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         let faded = pause::look(&self.cell, Windows::faded);
         u64::try_from(faded).ok().map(Nanos::new)

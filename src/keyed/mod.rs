@@ -101,8 +101,8 @@ use crate::time::Nanos;
 /// - Each key is as exact as a limiter, whatever unit its quota needs.
 /// - [`set_quota`](Self::set_quota) walks through all keys, one lock at a time, in short stretches. A call beside it is by the old quota or
 ///   by the new one.
-/// - Of newcomers who shared one budget ([`WhenFull::Share`]), one that is given a place begins with what is left in that budget, in whole
-///   permits, so that it has not the whole burst again. What it gives back of what it took there is lost.
+/// - Of newcomers who shared one budget ([`WhenFull::Share`]), one that is given a place begins with what is left in that budget, so that
+///   it has not the whole burst again. What it gives back of what it took there is lost.
 pub struct Keyed<K: ?Sized, A: KeyedLaw = Gcra, C = DefaultClock, S = RandomState> {
     store: A::Store,
     plans: <A::Plans as Plans>::Of<K>,

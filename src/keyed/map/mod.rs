@@ -182,12 +182,13 @@ impl<A: Algorithm + Queued> Map<A> {
                 }
                 if n == 0 || shard.quota_of(key).is_unlimited() {
                     // Nothing is taken, so that there is nothing to keep.
-                    return Some(Ok(ask(&shard.start(key, 0, now), now)));
+                    return Some(Ok(ask(&shard.start(key), now)));
                 }
                 if !self.is_full() {
-                    let (taken, at) = self.taken_of_shared(now);
-                    let law = shard.start(key, taken, at);
-                    let answer = ask(&law, shard.judged(at));
+                    let at = shard.judged(now);
+                    let (shared, at) = self.debt_of_shared(&shard.quota_of(key), at);
+                    let law = shared.unwrap_or_else(|| shard.start(key));
+                    let answer = ask(&law, at);
                     if answer.is_err() {
                         return Some(Ok(answer));
                     }
@@ -331,33 +332,34 @@ impl<A: Algorithm + Queued> Map<A> {
             if let Some(law) = shard.bring(&SHARED, now) {
                 return known(law);
             }
-            let (law, at) = (shard.start(&SHARED, 0, now), shard.judged(now));
+            let (law, at) = (shard.start(&SHARED), shard.judged(now));
             let answer = ask(&law, at);
             shard.insert(&SHARED, law);
             Ok(answer)
         })
     }
 
-    /// What is taken of the shared law, and the time at which a key is judged that may have been among those who took it: any that
-    /// is given an entry.
-    fn taken_of_shared(&self, now: Nanos) -> (u64, Nanos) {
-        let Some(shared) = &self.shared else { return (0, now) };
+    /// The law that newcomers share if it is in debt, under `quota`, and the time at which a key is judged that is given a law of its own:
+    /// it may have been one of those who shared, so it begins with what they owe.
+    fn debt_of_shared(&self, quota: &Quota, now: Nanos) -> (Option<A>, Nanos) {
+        let Some(shared) = &self.shared else { return (None, now) };
         let shard = shared.shard.read();
         let now = shard.judged(now);
-        let law = shard.find(&SHARED, Whose::Shared);
-        let taken = law.filter(|law| !is_over(rest(*law), now)).map_or(0, |law| {
-            let Snapshot { limit, remaining, .. } = law.snapshot(now);
-            limit.saturating_sub(remaining)
+        let law = shard.find(&SHARED, Whose::Shared).filter(|law| !is_over(rest(*law), now));
+        let law = law.map(A::copied).inspect(|law| {
+            if law.quota() != *quota {
+                law.set_quota(*quota, now);
+            }
         });
-        (taken, now)
+        (law, now)
     }
 
     /// Looks at what a key that is new would be given, where that is not a law at rest.
-    fn newcomer<R>(&self, key: Asked, now: Nanos, look: impl FnOnce(&A, Nanos) -> R) -> Option<R> {
-        let (taken, at) = self.taken_of_shared(now);
-        let (guarded, key) = self.place(key);
-        let shard = guarded.shard.read();
-        (taken > 0).then(|| look(&shard.start(&key, taken, at), shard.judged(at)))
+    fn newcomer<R>(&self, key: Asked, quota: &Quota, now: Nanos, look: impl FnOnce(&A, Nanos) -> R) -> Option<R> {
+        let (guarded, _) = self.place(key);
+        let at = guarded.shard.read().judged(now);
+        let (law, at) = self.debt_of_shared(quota, at);
+        law.map(|law| look(&law, at))
     }
 }
 
@@ -376,7 +378,7 @@ impl<A: Algorithm + Queued> Map<A> {
         }
         match self.room(now) {
             Err(no_room) => self.share(no_room, now, |law, at| law.peek(n, at)),
-            Ok(_) => Ok(self.newcomer(key, now, |law, at| law.peek(n, at)).unwrap_or(Ok(()))),
+            Ok(_) => Ok(self.newcomer(key, &quota, now, |law, at| law.peek(n, at)).unwrap_or(Ok(()))),
         }
     }
 
@@ -388,7 +390,7 @@ impl<A: Algorithm + Queued> Map<A> {
         if limit == 0 || quota.is_unlimited() {
             return at_rest;
         }
-        self.newcomer(key, now, A::snapshot).unwrap_or(at_rest)
+        self.newcomer(key, &quota, now, A::snapshot).unwrap_or(at_rest)
     }
 
     /// Changes the quota of all laws that are not in queues.

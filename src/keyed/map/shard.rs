@@ -134,11 +134,9 @@ impl<A: Algorithm + Queued> Shard<A> {
         now.max(self.horizon)
     }
 
-    /// A new law for a key, with all but `taken` permits there.
-    pub(super) fn start(&self, key: &Asked, taken: u64, now: Nanos) -> A {
-        let quota = self.quota_of(key);
-        let left = (taken > 0).then(|| A::largest(&quota).saturating_sub(taken));
-        A::start(quota, left, Duration::MAX, || self.judged(now))
+    /// A new law for a key.
+    pub(super) fn start(&self, key: &Asked) -> A {
+        A::start(self.quota_of(key), None, Duration::MAX, || Nanos::ZERO)
     }
 
     /// Keeps the law of a key that has none here.

@@ -122,7 +122,7 @@ impl<A: Waitable> Reference<A> {
     }
 }
 
-/// At rest from an instant on, a law answers as a new one, and before it does not.
+/// At rest from an instant on, a law answers as a new one, and before it does not. A copy of it answers as it does.
 fn rests_when_the_whole_limit_is_there<A: Waitable>(quota: Quota, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let law = A::start(quota, None, Duration::MAX, || Nanos::ZERO);
@@ -135,9 +135,10 @@ fn rests_when_the_whole_limit_is_there<A: Waitable>(quota: Quota, seed: u64) {
             2..5 => _ = law.try_acquire(random.u64(0..4), now),
             _ => now = at(now.get() + random.u64(0..15)),
         }
-        let rest = law.rests_from();
+        let (rest, copied) = (law.rests_from(), law.copied());
         for later in 0..100 {
             let now = at(now.get() + later);
+            assert_eq!(copied.snapshot(now), law.snapshot(now));
             let whole = law.snapshot(now).reset_after == Some(Duration::ZERO);
             assert_eq!(rest.is_some_and(|rest| rest <= now), whole, "{quota:?}, {now}");
         }
@@ -403,15 +404,32 @@ fn who_shared_has_not_the_whole_limit_again_in_a_place_of_his_own() {
     assert!(map.admits(key(1), 1, at(0)));
     assert!(map.admits(key(2), 4, at(99)));
     // The place is free, and the key may have been one of those who shared.
-    assert_eq!(map.peek(key(2), 2, at(100)).unwrap_err().retry_after(), Some(Duration::from_nanos(100)));
+    assert_eq!(map.peek(key(2), 2, at(100)).unwrap_err().retry_after(), Some(Duration::from_nanos(99)));
     assert_eq!(map.snapshot(key(2), at(100)).remaining, 1);
     assert!(map.admits(key(2), 1, at(100)));
     assert_eq!(map.entries(), 1);
     assert!(!map.admits(key(2), 1, at(198)));
-    assert!(map.admits(key(2), 5, at(200)));
+    assert_eq!([4, 1].map(|n| map.admits(key(2), n, at(199))), [true, false]);
+    assert!(map.admits(key(2), 1, at(200)));
     // With nothing taken of what they share, it is the whole limit.
     map.reset(key(2), at(200));
     assert!(map.admits(key(3), 5, at(200)));
+}
+
+#[test]
+fn what_was_shared_is_carried_to_another_quota_and_back() {
+    let map = Map::<FixedWindowLaw>::sharing(per(5, 100), 1);
+    assert!(map.admits(key(1), 1, at(0)));
+    assert!(map.admits(key(2), 5, at(0)));
+    map.set_quota(per(3, 100), at(0));
+    map.reset(key(1), at(0));
+    // It has taken more than the limit allows: under none that follows is that less.
+    assert_eq!(map.snapshot(key(2), at(0)).remaining, 0);
+    assert_eq!(map.snapshot(under(2, per(7, 100)), at(0)).remaining, 2);
+    assert!(map.admits(under(2, per(7, 100)), 1, at(0)));
+    map.set_quota(per(6, 100), at(0));
+    assert_eq!(map.snapshot(key(2), at(0)).remaining, 0);
+    assert_eq!(map.entries(), 1);
 }
 
 #[test]
@@ -499,6 +517,50 @@ fn a_change_of_the_quota_leaves_no_key_behind_that_is_seen_meanwhile() {
         let limit = map.quota().policing_burst();
         for known in 0..(round + 1) * 900 {
             assert_eq!(map.snapshot(key(known), at(0)).limit, limit);
+        }
+    }
+}
+
+#[test]
+fn every_call_beside_every_other_ends_and_no_key_has_more_than_its_limit() {
+    // arkavo-org/arkavo-edge, pull request 599: eviction under a guard of the same map hung.
+    let (threads, keys, counted, limit, length) = (8, 40, 20, 5, 1_000);
+    for when_full in [WhenFull::Refuse, WhenFull::Share] {
+        let map = Map::<FixedWindowLaw>::with_shards(2, per(limit, length), 12, when_full);
+        for round in 0..20 {
+            let now = at(round * length);
+            let granted = thread::scope(|scope| {
+                let run = |thread: u64| {
+                    let map = &map;
+                    move || {
+                        let mut random = fastrand::Rng::with_seed(round * 100 + thread);
+                        let mut granted = vec![0; keys];
+                        for _ in 0..300 {
+                            let index = random.usize(0..keys);
+                            let plan = (random.u8(0..4) == 0).then(|| per(limit - 1, length));
+                            let key = Asked { fingerprint: index as u64, quota: plan };
+                            match random.u8(0..40) {
+                                0 => map.set_quota(per(limit - random.u64(0..3), length), now),
+                                1 => assert!(map.len(now) <= 12),
+                                2 => assert!(map.memory() > 0),
+                                3 => _ = map.peek(key, 1, now),
+                                4 => _ = map.snapshot(key, now),
+                                // The others are there to give room.
+                                5..20 if index >= counted => map.reset(key, now),
+                                _ => granted[index] += u64::from(map.admits(key, 1, now)),
+                            }
+                        }
+                        granted
+                    }
+                };
+                let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(run(thread))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            });
+            for index in 0..counted {
+                let of_key: u64 = granted.iter().map(|granted| granted[index]).sum();
+                assert!(of_key <= limit, "{of_key} of key {index} in round {round}, {when_full:?}");
+            }
+            assert!(map.entries() <= 12);
         }
     }
 }
