@@ -2,6 +2,7 @@
 //! has never been red proves nothing.
 
 pub(crate) mod line;
+pub(crate) mod table;
 pub(crate) mod word;
 
 #[cfg(tollgate_loom)]

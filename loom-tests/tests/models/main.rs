@@ -12,6 +12,7 @@ mod broken;
 mod close;
 mod grant;
 mod key_map;
+mod keys;
 mod laws;
 mod leaky_queue;
 mod leave;

@@ -4,6 +4,7 @@
 //! All quotas here have a T of whole nanoseconds, so that everything is exact. Time is kept in i128 and has no end.
 
 pub(crate) mod bucket;
+pub(crate) mod keys;
 pub(crate) mod line;
 pub(crate) mod order;
 pub(crate) mod real;
