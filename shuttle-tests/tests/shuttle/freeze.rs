@@ -65,6 +65,21 @@ impl Scheduler for Freeze {
 
 /// In how many runs two threads that make the calls in `others` do not end while one that makes those in `victim` is frozen.
 pub(crate) fn stuck<S: Subject>(make: impl Fn() -> S + Send + Sync + 'static, victim: &[Op], others: &[Op]) -> usize {
+    stuck_in(make, S::call, victim, others)
+}
+
+/// The same for other calls, each of which is made by `call`.
+pub(crate) fn stuck_in<S, C, R>(
+    make: impl Fn() -> S + Send + Sync + 'static,
+    call: fn(&S, C) -> R,
+    victim: &[C],
+    others: &[C],
+) -> usize
+where
+    S: Send + Sync + 'static,
+    C: Copy + Send + Sync + 'static,
+    R: 'static,
+{
     let (left, stuck) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let scheduler = Freeze {
         runs: iterations(4_000),
@@ -87,7 +102,7 @@ pub(crate) fn stuck<S: Subject>(make: impl Fn() -> S + Send + Sync + 'static, vi
                 let (subject, left) = (Arc::clone(&subject), Arc::clone(&left));
                 shuttle::thread::spawn(move || {
                     for op in calls {
-                        subject.call(op);
+                        call(&subject, op);
                     }
                     left.fetch_sub(usize::from(thread > 0), Ordering::Relaxed);
                 })

@@ -9,6 +9,7 @@ mod broken;
 mod every_call;
 mod freeze;
 mod history;
+mod keys;
 mod laws;
 mod linear;
 #[path = "../../../loom-tests/tests/models/laws/mod.rs"]
