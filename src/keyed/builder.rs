@@ -20,7 +20,7 @@ pub enum WhenFull {
     /// It is refused, with [`Refused::NoRoom`](crate::Refused::NoRoom). The default.
     #[default]
     Refuse,
-    /// All those newcomers share one state, as if they were one more key.
+    /// All those newcomers share one state, as if they were one more key. One who finds a place later begins with what is left of it.
     Share,
 }
 

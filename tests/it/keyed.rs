@@ -141,3 +141,16 @@ fn a_plan_that_changes_carries_permits() {
     gold.store(true, Ordering::Relaxed);
     assert_eq!(table.available_at("a", SECOND), 6);
 }
+
+#[test]
+fn who_shared_a_place_does_not_get_the_burst_again_in_one_of_his_own() {
+    let table = Keyed::<u64>::token_bucket(Quota::per_second(1).burst(2)).max_keys(1).when_full(WhenFull::Share);
+    let table = table.build().unwrap();
+    // Busy until 1 s, then the places are free again.
+    let full = (0..100).filter(|key| table.try_acquire_at(key, 0).is_ok()).count() as u64;
+    assert!(table.try_acquire_at(&full, 0).is_err());
+    table.try_acquire_n_at(&full, 1, SECOND).unwrap();
+    assert!(table.try_acquire_at(&full, SECOND).is_err());
+    assert_eq!(table.available_at(&full, SECOND), 0);
+    assert_eq!(table.available_at(&full, 3 * SECOND), 2);
+}

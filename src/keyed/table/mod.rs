@@ -294,18 +294,23 @@ impl<A: FieldLaw + Queued> Table<A> {
             Found::Nowhere => {}
         }
         let at = self.no_earlier_than_horizon(now);
+        let before = match self.beginning() {
+            Ok(word) => word,
+            Err(whose) => return Decision::Waited(whose),
+        };
         // A set that is read under a stripe lock is not rewritten meanwhile: that needs a walk.
         let version = self.versions.current();
         let record = self.versions.record(version);
-        let usual = A::admit_in_64_bits(&record, 0, at, n).map(Admission::Granted);
-        let field = match usual.unwrap_or_else(|| A::admit(&record, 0, at, n)) {
-            Admission::Granted(field) => field,
+        let field = before.map_or(0, |word| self.versions.field(word, version));
+        let usual = A::admit_in_64_bits(&record, field, at, n).map(Admission::Granted);
+        let next = match usual.unwrap_or_else(|| A::admit(&record, field, at, n)) {
+            Admission::Granted(next) => next,
             Admission::Beyond => return Decision::Beyond(version, at),
             Admission::Refused(refused) => return Decision::Done(Err(refused)),
         };
-        if field > 0 {
+        if next != field {
             match self.take_over(key, at) {
-                Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, field)),
+                Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, next)),
                 Place::Nowhere(earliest) => {
                     let Some(shared) = &self.shared else { return Decision::Done(Err(self.no_room(earliest, now))) };
                     return match shared.found() {
@@ -315,7 +320,17 @@ impl<A: FieldLaw + Queued> Table<A> {
                 }
             }
         }
-        Decision::Done(Ok(Taken { record, field: 0, at }))
+        Decision::Done(Ok(Taken { record, field, at }))
+    }
+
+    /// The state with which a newcomer begins: that which keys without a place share, if there is one, since it may be he who took
+    /// of it. `None` is at rest.
+    fn beginning(&self) -> Result<Option<State>, Whose> {
+        match self.shared.as_ref().map(|shared| shared.found()) {
+            None => Ok(None),
+            Some(Found::Slot(_, word)) => Ok(Some(word)),
+            Some(Found::Waited(..) | Found::Nowhere) => Err(Whose::Shared),
+        }
     }
 
     /// Marks a slot for a newcomer who holds the lock of his stripe.
@@ -372,7 +387,7 @@ impl<A: FieldLaw + Queued> Table<A> {
         let fingerprint = key.fingerprint;
         let answer = self.look(fingerprint, now, |record, field, at, known| match A::admit(record, field, at, n) {
             Admission::Refused(refused) => Ok(Err(refused)),
-            Admission::Granted(next) if next > 0 && !known => self.room(fingerprint, n, at),
+            Admission::Granted(next) if next != field && !known => self.room(fingerprint, n, at),
             Admission::Granted(_) | Admission::Beyond => Ok(Ok(())),
         });
         answer.and_then(|answer| answer)
@@ -417,7 +432,9 @@ impl<A: FieldLaw + Queued> Table<A> {
                 Found::Waited(..) => return Err(Whose::Key(fingerprint)),
                 Found::Nowhere => {
                     let at = self.no_earlier_than_horizon(now);
-                    let answer = answer(&self.versions.record(version), 0, at, false);
+                    let before = self.beginning()?;
+                    let field = before.map_or(0, |word| self.versions.field(word, version));
+                    let answer = answer(&self.versions.record(version), field, at, false);
                     if self.versions.current() == version {
                         return Ok(answer);
                     }
@@ -659,7 +676,14 @@ impl<A: FieldLaw + Waitable> Wait for Table<A> {
                 Visited::Nowhere => break,
             }
         }
-        let shared = self.shared.as_ref().filter(|_| !self.has_room(key.fingerprint, now))?;
+        let shared = self.shared.as_ref()?;
+        let at = self.no_earlier_than_horizon(now);
+        if let Found::Slot(slot, word) = shared.found() {
+            let rests = self.look_at(slot, word, |record, field| A::is_at_rest(record, field, at));
+            if rests.unwrap_or(false) && self.has_room(key.fingerprint, now) {
+                return None;
+            }
+        }
         loop {
             match self.visit_found(Whose::Shared, places, || shared.found()) {
                 Visited::Yes(visit) => return Some(visit),
@@ -673,7 +697,7 @@ impl<A: FieldLaw + Waitable> Wait for Table<A> {
         let whose = match self.find(key.fingerprint) {
             Found::Slot(..) => return 0,
             Found::Waited(..) => Whose::Key(key.fingerprint),
-            Found::Nowhere if self.shared.is_none() || self.has_room(key.fingerprint, now) => return 0,
+            Found::Nowhere if self.shared.is_none() => return 0,
             Found::Nowhere => Whose::Shared,
         };
         self.join(whose, now).map_or(0, |queue| queue.waiting(now))
