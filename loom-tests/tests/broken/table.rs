@@ -30,6 +30,8 @@ pub(crate) enum Flaw {
     NoSecondLook,
     /// Who meets no slot of his own, all being busy, takes one.
     TakesABusySlot,
+    /// A newcomer begins at rest, though he may have taken of what is shared.
+    ForgetsWhatWasShared,
     /// The current version is read before the word.
     VersionBeforeWord,
     /// A version is named before it is written.
@@ -215,8 +217,10 @@ impl Broken {
             }
         }
         let at = if self.is(Flaw::NoHorizon) { now } else { now.max(self.horizon.load(SeqCst)) };
+        let before = self.beginning();
         let number = self.current();
-        let (outcome, owed) = self.version(number).admit(None, n, at);
+        let before = before.and_then(|word| self.owed(word, number));
+        let (outcome, owed) = self.version(number).admit(before, n, at);
         if outcome != Outcome::Granted {
             return Some(outcome);
         }
@@ -239,6 +243,11 @@ impl Broken {
                 return Some(Outcome::Granted);
             }
         }
+    }
+
+    /// With what a newcomer begins.
+    fn beginning(&self) -> Option<Word> {
+        self.shared.as_ref().filter(|_| !self.is(Flaw::ForgetsWhatWasShared)).map(Slot::load)
     }
 
     /// Writes a newcomer into a slot whose word was seen; false if that has changed.
@@ -289,7 +298,8 @@ impl Broken {
                 }
                 None => {
                     let number = if self.is(Flaw::LooksForTheVersionLast) { self.current() } else { first };
-                    let outcome = self.version(number).look(None, now.max(self.horizon.load(SeqCst)));
+                    let before = self.beginning().and_then(|word| self.owed(word, number));
+                    let outcome = self.version(number).look(before, now.max(self.horizon.load(SeqCst)));
                     if self.current() == number {
                         return outcome;
                     }

@@ -220,22 +220,30 @@ impl Keys {
         known.map_or_else(|| self.clone(), |index| self.with(index, Slot::Of(key, state)))
     }
 
-    /// What may become of a call now, by that version and, if its key has no slot, that horizon.
-    fn next(&self, Call { key, op }: Call, version: usize, horizon: u64) -> Vec<Next> {
+    /// What a caller sees whose key has no slot.
+    fn begun(&self) -> Begun {
+        Begun { horizon: self.horizon, shared: self.shared }
+    }
+
+    /// What may become of a call now, by that version and, if its key has no slot, by what it has seen then. A newcomer begins with
+    /// the shared state.
+    fn next(&self, Call { key, op }: Call, version: usize, begun: Begun) -> Vec<Next> {
         if let Op::SetQuota { law, now } = op {
             let mut after = self.clone();
             after.versions.push(Version { law, since: now.max(self.versions[self.current()].since) });
             return vec![Next::Done(Outcome::Done, after)];
         }
         let known = self.state(key);
-        if known.is_some_and(|state| state.version > version) {
+        let before = known.or(begun.shared);
+        if before.is_some_and(|state| state.version > version) {
             return Vec::new();
         }
-        let (law, owed) = (self.versions[version], known.and_then(|state| self.carried(state, version)));
-        let at = |now: u64| if known.is_some() { now } else { now.max(horizon) };
+        let (law, owed) = (self.versions[version], before.and_then(|state| self.carried(state, version)));
+        let at = |now: u64| if known.is_some() { now } else { now.max(begun.horizon) };
         let written = |outcome, owed| vec![Next::Done(outcome, self.write(key, State { version, owed }))];
         let told = |outcome| vec![Next::Done(outcome, self.clone())];
         match op {
+            Op::Refund { .. } | Op::Reset { .. } if known.is_none() => told(Outcome::Done),
             Op::Refund { .. } | Op::Reset { .. } => written(Outcome::Done, law.lower(owed, op)),
             Op::Look { now } => told(law.look(owed, at(now))),
             Op::Try { n: 0, .. } | Op::Peek { n: 0, .. } => told(Outcome::Granted),
@@ -291,7 +299,7 @@ fn after(state: Keys, calls: &[(Call, Outcome)]) -> Vec<Keys> {
     calls.iter().fold(vec![state], |states, (call, outcome)| {
         let mut next: Vec<Keys> = Vec::new();
         for state in states {
-            for step in state.next(*call, state.current(), state.horizon) {
+            for step in state.next(*call, state.current(), state.begun()) {
                 let after = match step {
                     Next::Done(told, after) if told == *outcome => after,
                     Next::Marked(slot, newcomer, after) if *outcome == Outcome::Granted => {
@@ -326,11 +334,18 @@ struct Thread<'a> {
     version: usize,
 }
 
+/// What a caller has seen whose key has no slot: the horizon, and the state that is shared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Begun {
+    horizon: u64,
+    shared: Option<State>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Way {
     Ahead,
-    /// Its key has no slot, and it has seen that horizon.
-    Begun(u64),
+    /// Its key has no slot, and it has seen that.
+    Begun(Begun),
     /// It has marked that slot, and is about to write this.
     Marked(usize, State),
 }
@@ -371,17 +386,17 @@ impl Search<'_> {
             self.from(state, &next)
         };
         let is_known = state.state(call.key).is_some();
-        let horizon = match way {
-            Way::Ahead => state.horizon,
+        let begun = match way {
+            Way::Ahead => state.begun(),
             // Nobody else has placed that key meanwhile.
             Way::Begun(_) | Way::Marked(..) if is_known => return false,
-            Way::Begun(horizon) => horizon,
+            Way::Begun(begun) => begun,
             Way::Marked(slot, newcomer) => {
                 return then(&state.with(slot, Slot::Of(call.key, newcomer)), rest, Way::Ahead, version);
             }
         };
         let found = (version..=state.current()).any(|version| {
-            state.next(*call, version, horizon).into_iter().any(|next| match next {
+            state.next(*call, version, begun).into_iter().any(|next| match next {
                 Next::Done(told, after) => {
                     let version = if matches!(call.op, Op::SetQuota { .. }) { after.current() } else { version };
                     is(told, *outcome) && then(&after, rest, Way::Ahead, version)
@@ -389,12 +404,12 @@ impl Search<'_> {
                 Next::Marked(slot, newcomer, after) => {
                     *outcome == Outcome::Granted && then(&after, calls, Way::Marked(slot, newcomer), version)
                 }
-                Next::Raised(after) => then(&after, calls, Way::Begun(horizon), version),
+                Next::Raised(after) => then(&after, calls, Way::Begun(begun), version),
             })
         });
         let may_see_more = matches!(call.op, Op::Try { .. }) && matches!(way, Way::Ahead) && !is_known;
         let alone = threads.iter().filter(|thread| !thread.calls.is_empty()).count() == 1;
-        found || may_see_more && !alone && then(state, calls, Way::Begun(horizon), version)
+        found || may_see_more && !alone && then(state, calls, Way::Begun(begun), version)
     }
 }
 

@@ -52,7 +52,7 @@ fn a_newcomer_finds_no_room_or_one_that_is_given_up() {
 
 /// Those for whom there is no slot share a state.
 fn shared() -> Program {
-    let after = [take(BEN, 5), look(ANN, 5)];
+    let after = [look(ABE, 5), look(BOB, 5), take(BEN, 5), look(ANN, 5)];
     full([&[take(ABE, 5)], &[take(BOB, 5)], &[refund(ANN, 5)]], &after).shared()
 }
 
@@ -78,6 +78,12 @@ fn a_first_sight_without_a_second_look() {
 #[should_panic(expected = "no order explains")]
 fn a_slot_that_is_taken_by_a_store() {
     one_slot().check_broken(Flaw::MarksByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_newcomer_who_does_not_begin_with_what_is_shared() {
+    shared().check_broken(Flaw::ForgetsWhatWasShared);
 }
 
 #[test]
