@@ -139,21 +139,27 @@ pub(crate) enum Whose {
 pub(crate) trait Home: Sized {
     type Queue;
 
-    /// Lets the caller use a queue, if there is one.
-    fn join(&self, whose: Whose, now: Nanos) -> Option<Visit<'_, Self>>;
+    /// Lets the caller use a queue, if there is one, with the quota that he names for the key.
+    fn join(&self, whose: Whose, plan: Option<Quota>, now: Nanos) -> Option<Visit<'_, Self>>;
 
     /// Lets a user of a queue go; the last one takes the state back.
     fn leave(&self, whose: Whose);
 
     /// Asks where the state is: the store, which says if it is in a queue, or that queue.
     #[inline]
-    fn ask<R>(&self, now: Nanos, store: impl Fn() -> Result<R, Whose>, queue: impl Fn(&Self::Queue) -> R) -> R {
+    fn ask<R>(
+        &self,
+        plan: Option<Quota>,
+        now: Nanos,
+        store: impl Fn() -> Result<R, Whose>,
+        queue: impl Fn(&Self::Queue) -> R,
+    ) -> R {
         loop {
             match store() {
                 Ok(answer) => return answer,
                 Err(whose) => {
                     // If the queue is there no more, the store has the state back.
-                    if let Some(visit) = self.join(whose, now) {
+                    if let Some(visit) = self.join(whose, plan, now) {
                         return queue(&visit);
                     }
                 }

@@ -12,6 +12,7 @@ mod broken;
 mod close;
 mod grant;
 mod key_map;
+mod keyed_waiting;
 mod keys;
 mod laws;
 mod leaky_queue;

@@ -133,9 +133,9 @@ impl<A: Algorithm + Queued> Map<A> {
     }
 
     /// The shard in which a queue is, and the key under which it stands there.
-    fn place_of(&self, whose: Whose) -> Option<(&Guarded<A>, Asked)> {
+    fn place_of(&self, whose: Whose, plan: Option<Quota>) -> Option<(&Guarded<A>, Asked)> {
         match whose {
-            Whose::Key(fingerprint) => Some((self.shard_of(fingerprint), Asked { fingerprint, quota: None })),
+            Whose::Key(fingerprint) => Some((self.shard_of(fingerprint), Asked { fingerprint, quota: plan })),
             Whose::Shared => self.shared.as_deref().map(|shared| (shared, SHARED)),
         }
     }
@@ -382,6 +382,17 @@ impl<A: Algorithm + Queued> Map<A> {
         }
     }
 
+    /// What a queue refuses a key. It may be the one that all share, see [`share`](Self::share).
+    fn or_no_room(&self, refused: Refused, key: Asked, n: u64, now: Nanos) -> Refused {
+        let own = || key.quota.unwrap_or_else(|| self.quota());
+        match refused {
+            Refused::ExceedsCapacity { .. } if at_rest::<A>(&own(), n).is_ok() => {
+                self.room(now).err().unwrap_or(refused)
+            }
+            _ => refused,
+        }
+    }
+
     /// What is there of a key that has no law.
     fn unknown(&self, key: Asked, quota: Quota, now: Nanos) -> Snapshot {
         let limit = A::largest(&quota);
@@ -393,24 +404,33 @@ impl<A: Algorithm + Queued> Map<A> {
         self.newcomer(key, &quota, now, A::snapshot).unwrap_or(at_rest)
     }
 
-    /// Changes the quota of all laws that are not in queues.
-    fn set_quota_of_laws(&self, quota: Quota, now: Nanos) {
+    /// Changes the quota of all laws that are not in queues, and lets the caller use those queues.
+    fn set_quota_of_laws(&self, quota: Quota, now: Nanos) -> Vec<(Whose, Visit<'_, Self>)> {
         let _one_at_a_time = self.setter.lock();
-        // Whoever comes to a shard after the quota has begins with the new quota; whoever came before is found there.
+        let mut queues = Vec::new();
+        // Whoever comes to a shard after the quota has begins with the new quota; whoever came before is found there. A queue is
+        // joined in the same step, so that it does not end before it is told.
         for guarded in &self.shards {
-            let mut next = Some(0);
+            let mut next = self.change(guarded, |shard| {
+                queues.extend(shard.join_all(self));
+                shard.set_quota(quota, now, 0)
+            });
             while let Some(first) = next {
                 next = self.change(guarded, |shard| shard.set_quota(quota, now, first));
             }
         }
         if let Some(shared) = &self.shared {
-            shared.change(None, |shard| shard.set_quota(quota, now, 0));
+            shared.change(None, |shard| {
+                queues.extend(shard.join_all(self));
+                shard.set_quota(quota, now, 0)
+            });
         }
+        queues
     }
 
     /// Lets the queue have the quota that its key ought to have. With no lock held, since it calls wakers.
     fn tell(&self, queue: &A::Queue, whose: Whose, now: Nanos) {
-        let Some((guarded, key)) = self.place_of(whose) else { return };
+        let Some((guarded, key)) = self.place_of(whose, None) else { return };
         let quota = || guarded.shard.read().quota_to_have(&key);
         if quota() != Some(queue.quota()) {
             queue.follow(quota, now);
@@ -421,9 +441,9 @@ impl<A: Algorithm + Queued> Map<A> {
 impl<A: Algorithm + Queued> Home for Map<A> {
     type Queue = A::Queue;
 
-    fn join(&self, whose: Whose, now: Nanos) -> Option<Visit<'_, Self>> {
-        let (guarded, _) = self.place_of(whose)?;
-        let visit = guarded.shard.write().join(self, whose)?;
+    fn join(&self, whose: Whose, plan: Option<Quota>, now: Nanos) -> Option<Visit<'_, Self>> {
+        let (guarded, key) = self.place_of(whose, plan)?;
+        let visit = guarded.shard.write().join(self, (&key, whose))?;
         self.tell(&visit, whose, now);
         Some(visit)
     }
@@ -431,7 +451,7 @@ impl<A: Algorithm + Queued> Home for Map<A> {
     fn leave(&self, whose: Whose) {
         match whose {
             Whose::Key(_) => {
-                if let Some((guarded, key)) = self.place_of(whose) {
+                if let Some((guarded, key)) = self.place_of(whose, None) {
                     self.change(guarded, |shard| shard.leave(&key, whose));
                 }
             }
@@ -446,7 +466,8 @@ impl<A: Algorithm + Queued> Home for Map<A> {
 
 impl<A: Algorithm + Queued> Store for Map<A> {
     fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.ask(now, || self.look_for(key, n, now), |queue| queue.peek(n, now))
+        let queue = |queue: &A::Queue| queue.peek(n, now).map_err(|refused| self.or_no_room(refused, key, n, now));
+        self.ask(key.quota, now, || self.look_for(key, n, now), queue)
     }
 
     fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
@@ -454,17 +475,12 @@ impl<A: Algorithm + Queued> Store for Map<A> {
             let known = self.look(key, now, |law| law.snapshot(now))?;
             Ok(known.unwrap_or_else(|quota| self.unknown(key, quota, now)))
         };
-        self.ask(now, look, |queue| queue.snapshot(now))
+        self.ask(key.quota, now, look, |queue| queue.snapshot(now))
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
-        self.set_quota_of_laws(quota, now);
-        for guarded in self.shards.iter().chain(&self.shared) {
-            // A law that goes into a queue later has this quota.
-            let queues = guarded.shard.write().join_all(self);
-            for (whose, queue) in queues {
-                self.tell(&queue, whose, now);
-            }
+        for (whose, queue) in self.set_quota_of_laws(quota, now) {
+            self.tell(&queue, whose, now);
         }
     }
 
@@ -494,15 +510,18 @@ impl<A: Waitable> Police for Map<A> {
             return Ok(());
         }
         let law = || self.ask_law(key, n, now, |law, at| law.try_acquire(n, at));
-        self.ask(now, law, |queue| queue.try_acquire(n, now).map(drop))
+        let queue = |queue: &Queue<A>| {
+            queue.try_acquire(n, now).map(drop).map_err(|refused| self.or_no_room(refused, key, n, now))
+        };
+        self.ask(key.quota, now, law, queue)
     }
 
     fn refund(&self, key: Asked, n: u64, now: Nanos) {
-        self.ask(now, || self.lower(key, now, |law| law.refund(n, now)), |queue| queue.refund(n, now));
+        self.ask(key.quota, now, || self.lower(key, now, |law| law.refund(n, now)), |queue| queue.refund(n, now));
     }
 
     fn reset(&self, key: Asked, now: Nanos) {
-        self.ask(now, || self.lower(key, now, |law| law.reset(now)), |queue| queue.reset(now));
+        self.ask(key.quota, now, || self.lower(key, now, |law| law.reset(now)), |queue| queue.reset(now));
     }
 }
 
@@ -532,14 +551,14 @@ impl<A: Waitable> Wait for Map<A> {
             Ok(Err(_)) if self.shared.is_some() && self.room(now).is_err() => Whose::Shared,
             Ok(_) => return 0,
         };
-        self.join(whose, now).map_or(0, |queue| queue.waiting(now))
+        self.join(whose, key.quota, now).map_or(0, |queue| queue.waiting(now))
     }
 }
 
 impl Schedule for Map<LeakyQueueLaw> {
     fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
         let law = || self.ask_law(key, n, now, |law, at| law.schedule(n, at));
-        self.ask(now, law, |queue| match *queue {})
+        self.ask(key.quota, now, law, |queue| match *queue {})
     }
 }
 

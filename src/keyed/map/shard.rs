@@ -112,7 +112,8 @@ impl<A: Algorithm + Queued> Shard<A> {
         let slot = *self.slots.get(&key.fingerprint)?;
         let quota = self.quota_of(key);
         let entry = self.entries.get_mut(slot)?;
-        if entry.plan != key.quota {
+        // The plan of a queue is changed by whoever joins it.
+        if entry.plan != key.quota && entry.law.is_some() {
             entry.plan = key.quota;
             self.set_quota_of(slot, quota, now)?;
         }
@@ -232,8 +233,8 @@ impl<A: Algorithm + Queued> Shard<A> {
         (end < self.entries.capacity()).then_some(end)
     }
 
-    /// Changes the quota of an entry, as one of a limiter that has no keys. `None` if it is at rest: then it is removed. A queue is
-    /// told by whoever joins it.
+    /// Changes the quota of an entry, as one of a limiter that has no keys, unless it is in a queue. `None` if it is at rest: then it
+    /// is removed.
     fn set_quota_of(&mut self, slot: usize, quota: Quota, now: Nanos) -> Option<()> {
         let entry = self.entries.get(slot)?;
         let Some(law) = entry.law.as_ref().filter(|law| law.quota() != quota) else { return Some(()) };
@@ -246,9 +247,17 @@ impl<A: Algorithm + Queued> Shard<A> {
         Some(())
     }
 
-    /// Lets the caller use the queue of a key, if it has one.
-    pub(super) fn join<'a, H: Home<Queue = A::Queue>>(&mut self, home: &'a H, whose: Whose) -> Option<Visit<'a, H>> {
-        self.queues.join(home, whose)
+    /// Lets the caller use the queue of a key, if it has one. He tells it the quota that it ought to have then.
+    pub(super) fn join<'a, H: Home<Queue = A::Queue>>(
+        &mut self,
+        home: &'a H,
+        (key, whose): (&Asked, Whose),
+    ) -> Option<Visit<'a, H>> {
+        let visit = self.queues.join(home, whose)?;
+        if let Some(entry) = self.slots.get(&key.fingerprint).and_then(|slot| self.entries.get_mut(*slot)) {
+            entry.plan = key.quota;
+        }
+        Some(visit)
     }
 
     /// Lets the caller use all queues.
@@ -256,7 +265,7 @@ impl<A: Algorithm + Queued> Shard<A> {
         self.queues.join_all(home)
     }
 
-    /// Lets the caller use the queue of a key, into which its law moves. `None` if it has no law.
+    /// The same, and if it has none, its law moves into one. `None` if it has no law.
     pub(super) fn visit<'a, H: Home<Queue = A::Queue>>(
         &mut self,
         home: &'a H,
@@ -264,11 +273,12 @@ impl<A: Algorithm + Queued> Shard<A> {
         queue: impl FnOnce(A) -> A::Queue,
     ) -> Option<Visit<'a, H>> {
         let entry = self.entries.get_mut(*self.slots.get(&key.fingerprint)?)?;
-        // The quota of a queue is changed by whoever joins it.
-        entry.plan = key.quota;
         match entry.law.take() {
-            Some(law) => Some(self.queues.open(home, whose, queue(*law))),
-            None => self.queues.join(home, whose),
+            Some(law) => {
+                entry.plan = key.quota;
+                Some(self.queues.open(home, whose, queue(*law)))
+            }
+            None => self.join(home, (key, whose)),
         }
     }
 

@@ -585,12 +585,12 @@ impl<A: FieldLaw + Waitable> Table<A> {
 
 impl<A: FieldLaw + Queued> Store for Table<A> {
     fn peek(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
-        self.ask(now, || self.look_for(key, n, now), |queue| queue.peek(n, now))
+        self.ask(None, now, || self.look_for(key, n, now), |queue| queue.peek(n, now))
     }
 
     fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
         let look = |record: &A::Record, field, at, _| A::snapshot_of(record, field, at);
-        self.ask(now, || self.look(key.fingerprint, now, look), |queue| queue.snapshot(now))
+        self.ask(None, now, || self.look(key.fingerprint, now, look), |queue| queue.snapshot(now))
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
@@ -650,17 +650,17 @@ impl<A: FieldLaw + Waitable> Police for Table<A> {
         }
         let slot =
             || self.take_slow(key.fingerprint, self.find(key.fingerprint), n, now).map(|answer| answer.map(drop));
-        self.ask(now, slot, |queue| queue.try_acquire(n, now).map(drop))
+        self.ask(None, now, slot, |queue| queue.try_acquire(n, now).map(drop))
     }
 
     fn refund(&self, key: Asked, n: u64, now: Nanos) {
         let refunded = |record: &_, field| <A as FieldLaw>::refunded(record, field, now, n);
-        self.ask(now, || self.lower(key.fingerprint, refunded), |queue| queue.refund(n, now));
+        self.ask(None, now, || self.lower(key.fingerprint, refunded), |queue| queue.refund(n, now));
     }
 
     fn reset(&self, key: Asked, now: Nanos) {
         let emptied = |record: &_, field| A::emptied(record, field, now);
-        self.ask(now, || self.lower(key.fingerprint, emptied), |queue| queue.reset(now));
+        self.ask(None, now, || self.lower(key.fingerprint, emptied), |queue| queue.reset(now));
     }
 }
 
@@ -700,14 +700,14 @@ impl<A: FieldLaw + Waitable> Wait for Table<A> {
             Found::Nowhere if self.shared.is_none() => return 0,
             Found::Nowhere => Whose::Shared,
         };
-        self.join(whose, now).map_or(0, |queue| queue.waiting(now))
+        self.join(whose, None, now).map_or(0, |queue| queue.waiting(now))
     }
 }
 
 impl<A: FieldLaw + Queued> Home for Table<A> {
     type Queue = A::Queue;
 
-    fn join(&self, whose: Whose, _: Nanos) -> Option<Visit<'_, Self>> {
+    fn join(&self, whose: Whose, _: Option<Quota>, _: Nanos) -> Option<Visit<'_, Self>> {
         self.queues(whose).lock().join(self, whose)
     }
 
@@ -732,7 +732,7 @@ impl Schedule for Table<LeakyQueueLaw> {
             }
             self.take(key, n, now).map(|answer| answer.map(|taken| start(&taken.record, taken.field, taken.at)))
         };
-        self.ask(now, slot, |queue| match *queue {})
+        self.ask(None, now, slot, |queue| match *queue {})
     }
 }
 
