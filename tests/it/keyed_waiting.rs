@@ -270,6 +270,23 @@ macro_rules! laws {
             }
 
             #[test]
+            fn a_key_keeps_its_place_while_somebody_waits_and_gives_it_up_at_rest() {
+                let clock = ManualClock::new();
+                let table = $build.max_keys(1).clock(clock.clone()).build().unwrap();
+                let newcomers = |keys: std::ops::Range<u64>| keys.filter(|key| table.try_acquire(key).is_ok()).count();
+                let admitted = 1 + newcomers(1..1_000);
+                assert!(table.try_acquire(&0).is_err(), "a newcomer, or nothing left");
+                let keys: Vec<_> = (0..1_000).filter(|key| table.available(key) == 0).collect();
+                assert!(!keys.is_empty() && keys.len() <= admitted);
+                let line: Vec<_> = keys.iter().map(|key| Task::in_line(table.acquire(key))).collect();
+                clock.advance(STEP / 2);
+                assert_eq!((newcomers(1_000..2_000), table.len()), (0, keys.len()));
+                drop(line);
+                clock.advance(STEP * 3);
+                assert_eq!((newcomers(2_000..3_000), table.len()), (keys.len(), keys.len()));
+            }
+
+            #[test]
             fn no_more_wait_on_a_key_than_may() {
                 let clock = ManualClock::new();
                 let table = $build.queue(2).clock(clock.clone()).build().unwrap();

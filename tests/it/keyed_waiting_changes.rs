@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use tollgate::{AcquireKey, Gcra, Keyed, ManualClock, PerKey, Quota, Refused, SlidingLogLaw};
+use tollgate::{AcquireKey, Gcra, Keyed, ManualClock, PerKey, Quota, Refused, SlidingLogLaw, WhenFull};
 
 use crate::tasks::Task;
 use crate::{MILLISECOND, NANOSECOND, SECOND, YEAR, quota};
@@ -123,6 +123,17 @@ fn a_smaller_burst_ends_the_waits_of_those_who_ask_for_more() {
 }
 
 #[test]
+fn the_most_that_can_be_asked_for_is_the_burst_whether_somebody_waits_or_not() {
+    let table = Keyed::<u64>::token_bucket(Quota::per_second(10).burst(2)).clock(ManualClock::new()).build().unwrap();
+    let exceeds = Refused::ExceedsCapacity { asked: 3, capacity: 2 };
+    assert_eq!(table.try_acquire_n(&1, 3), Err(exceeds));
+    table.try_acquire_n(&1, 2).unwrap();
+    let _waits = Task::in_line(table.acquire_n(&1, 2));
+    assert_eq!([table.try_acquire_n(&1, 3), table.peek(&1, 3)], [Err(exceeds); 2]);
+    assert_eq!((Task::new(table.acquire_n(&1, 3)).refusal(), table.snapshot(&1).limit), (exceeds, 2));
+}
+
+#[test]
 fn a_large_request_at_the_head_is_not_overtaken_and_never_in_debt() {
     let clock = ManualClock::new();
     let table = Keyed::<u64>::token_bucket(Quota::per_second(1).burst(3)).clock(clock.clone()).build().unwrap();
@@ -216,6 +227,25 @@ fn who_names_another_plan_for_a_key_changes_it_for_those_who_wait() {
     assert_eq!(table.available(&1), 0);
     clock.advance(SECOND / 2);
     assert_eq!(table.available(&1), 1);
+}
+
+#[test]
+fn what_a_plan_admits_is_not_beyond_a_line_that_keys_without_a_place_share() {
+    let table = Keyed::<u64>::token_bucket(Quota::per_second(1).burst(2))
+        .quota_for(|_| Some(Quota::per_second(1).burst(5)))
+        .max_keys(0)
+        .when_full(WhenFull::Share)
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let no_room = Refused::NoRoom { max_keys: 0, retry_after: None };
+    let refusals = || [table.try_acquire_n(&1, 3).unwrap_err(), table.peek(&1, 3).unwrap_err()];
+    assert_eq!(refusals(), [no_room; 2]);
+    table.try_acquire_n(&1, 2).unwrap();
+    let _waits = Task::in_line(table.acquire_n(&2, 2));
+    assert_eq!(refusals(), [no_room; 2]);
+    assert_eq!(Task::new(table.acquire_n(&1, 3)).refusal(), no_room);
+    assert_eq!(table.try_acquire_n(&1, 6), Err(Refused::ExceedsCapacity { asked: 6, capacity: 5 }));
 }
 
 #[test]
