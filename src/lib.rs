@@ -33,7 +33,7 @@
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | the same for a provider that counts by the minute, wherever its minute begins | [`Shaper::over`] a [`SlidingLog`] |
 //! | the same under another law | [`Shaper::over`] a limiter |
-//! | a budget for each key: user, address, route | [`Keyed`] |
+//! | a budget for each key, to ask or to wait for: user, address, route | [`Keyed`] |
 //!
 //! Mistakes that are often made, and what is better:
 //!
@@ -124,7 +124,7 @@
 //! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
 //!   shaper on a manual clock ([`Timer::Manual`]) needs no runtime; moving the clock wakes the waits that are due.
 //! - Under tokio's paused clock (its feature `test-util`) tasks that wait for a [`Shaper`] follow by themselves, unless it has
-//!   [`Timer::Precise`]. A [`TokenBucket`] on the default clock does not; give it a `TokioClock`.
+//!   [`Timer::Precise`]. A [`TokenBucket`] or a [`Keyed`] on the default clock does not; give it a `TokioClock`.
 //! - While a *thread* waits (`acquire_blocking`) nothing moves tokio's paused clock by itself, in `spawn_blocking` neither:
 //!   somebody has to call `tokio::time::advance`. A thread outside the runtime reads the real clock. To test threads, give the
 //!   shaper a [`ManualClock`] and move it from another thread.

@@ -79,7 +79,8 @@ pub enum Refused {
     NoRoom {
         /// The busy keys for which the table was built.
         max_keys: usize,
-        /// The time until the first of those keys is at rest, if it takes nothing more; `None` if never.
+        /// The time until the first of those keys is at rest, if it takes nothing more; `None` if never, or if somebody waits on each of
+        /// them.
         retry_after: Option<Duration>,
     },
 }

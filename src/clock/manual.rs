@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// A clock that stands still until it is moved by hand: for tests and simulations.
 ///
-/// Clones share one time. Moving it wakes the waits of a [`Shaper`](crate::Shaper) that have become due, after the move and
-/// on the thread that moves it. The time may be set backwards.
+/// Clones share one time. Moving it wakes the waits of a [`Shaper`](crate::Shaper) or a [`Keyed`](crate::Keyed) that have become
+/// due, after the move and on the thread that moves it. The time may be set backwards.
 ///
 /// # Examples
 ///

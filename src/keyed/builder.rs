@@ -84,7 +84,22 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     }
 
     /// Sets how many callers may wait on each key; the next is refused with [`Refused::QueueFull`](crate::Refused::QueueFull). 0:
-    /// nobody waits. Without it there is no bound.
+    /// nobody waits. Without it there is no bound. See [waiting](Keyed#waiting).
+    ///
+    /// # Examples
+    ///
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+    /// use tollgate::{Keyed, Quota, Refused};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tenants = Keyed::<str>::token_bucket(Quota::per_hour(1)).queue(0).build()?;
+    /// tenants.acquire("acme").await?;
+    /// assert!(matches!(tenants.acquire("acme").await, Err(Refused::QueueFull { waiting: 0, .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn queue(self, callers: usize) -> Self {
         Self { places: callers, ..self }
     }

@@ -90,6 +90,23 @@ use crate::time::Nanos;
 /// 32 bytes a key of `max_keys`, whatever the type of the key. A decision on a known key reads one cache line, seldom two, and
 /// writes it for a yes; a no writes nothing. Nothing is allocated after construction.
 ///
+/// # Waiting
+///
+/// [`acquire`](Self::acquire)`(&key).await` waits for its turn on a key, under every law but that of a [`LeakyQueue`](crate::LeakyQueue).
+/// Keys wait for themselves alone. On one key it is first come, first served, as with a [`Shaper`](crate::Shaper): calls that don't
+/// wait do not overtake, whoever gives up leaves no trace ([`AcquireKey`]), deadlines are answered on arrival, a change of the quota
+/// reaches all who wait, and a waiter that nobody polls costs those behind it one interval.
+///
+/// - A key is held to its law, whether its permits are waited for or not. So a request of n leaves when all n are there, and a
+///   permit that a timer delivers late is late: a burst above 1 makes up for that, a catch-up does not. To pace one stream of calls take
+///   a `Shaper`.
+/// - Waits are by the table's own clock. A [`ManualClock`](crate::ManualClock) wakes those who are due. For any other clock they
+///   use tokio's timer inside a runtime that has one, else the [timer thread](crate::Timer), for as long as there is to wait, and then
+///   look again. Give it a `TokioClock` to follow a paused runtime.
+/// - While somebody waits on a key its state is in a queue, of about a kilobyte and 144 bytes for each who waits, and calls on that
+///   key take a short lock. Afterwards the key is as it was. It keeps its place in the table meanwhile.
+/// - Newcomers who share one budget ([`WhenFull::Share`]) wait in one line.
+///
 /// # Logs, and a quota for each key
 ///
 /// A [`SlidingLog`](crate::SlidingLog) is more than a word, and with [`quota_for`](KeyedBuilder::quota_for) each key has a limiter of its
@@ -428,7 +445,7 @@ impl<K: ?Sized, A: KeyedLaw, C, S> Keyed<K, A, C, S> {
         self.store.max_keys()
     }
 
-    /// The bytes that the table takes.
+    /// The bytes that the table takes, with the queues of keys on which somebody waits, but without the places in those.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.store.memory()

@@ -1,4 +1,4 @@
-//! What a shaper's waits sleep on: tokio's timer, the timer thread, or a manual clock.
+//! What waits sleep on: tokio's timer, the timer thread, or a manual clock.
 
 mod alarm;
 mod alarms;
