@@ -99,6 +99,40 @@ macro_rules! lives {
     )*};
 }
 
+/// A queue in which nobody waits, since the one who did has not collected his permit, answers as the law alone does.
+macro_rules! looks {
+    ($($law:ident: $limiter:expr, $table:expr, $quotas:expr;)*) => {$(
+        #[test]
+        fn $law() {
+            for (seed, quota) in (0..).zip($quotas.into_iter().cycle().take(40)).filter(|(_, quota)| quota.permits() > 0) {
+                let mut random = Random::new(seed);
+                let clock = ManualClock::new();
+                let keyed = $table(quota).clock(clock.clone()).build().unwrap();
+                let limiter = $limiter(quota, clock.clone());
+                let most = limiter.snapshot().limit;
+                keyed.try_acquire_n(&1, most).unwrap();
+                limiter.try_acquire_n(most).unwrap();
+                let _granted = Task::in_line(keyed.acquire(&1));
+                clock.advance(quota.period() * 3);
+                assert_eq!((keyed.waiting(&1), limiter.try_acquire()), (0, Ok(())));
+                for step in 0..200 {
+                    let n = 1 + random.below(most + 1);
+                    match random.below(4) {
+                        0 => clock.advance(quota.period() / 8 * u32::try_from(random.below(6)).unwrap()),
+                        1 if random.once_in(4) => {
+                            keyed.refund(&1, n);
+                            limiter.refund(n);
+                        }
+                        _ => assert_eq!(keyed.try_acquire_n(&1, n), limiter.try_acquire_n(n), "seed {seed}, step {step}"),
+                    }
+                    assert_eq!(keyed.snapshot(&1), limiter.snapshot(), "seed {seed}, step {step}");
+                    assert_eq!(keyed.peek(&1, n), limiter.peek(n), "seed {seed}, step {step}");
+                }
+            }
+        }
+    )*};
+}
+
 const WINDOW: Duration = Duration::from_nanos(1_000);
 
 fn windows() -> Vec<Quota> {
@@ -119,4 +153,13 @@ lives! {
     a_sliding_counter: |quota, clock| SlidingCounter::with_clock(quota, clock).unwrap(),
         Keyed::<u64>::sliding_counter, windows();
     a_sliding_log: |quota, clock| SlidingLog::with_clock(quota, clock).unwrap(), Keyed::<u64>::sliding_log, windows();
+}
+
+looks! {
+    a_bucket_without_waiters: TokenBucket::with_clock, Keyed::<u64>::token_bucket, buckets();
+    a_window_without_waiters: FixedWindow::with_clock, Keyed::<u64>::fixed_window, windows();
+    a_counter_without_waiters: |quota, clock| SlidingCounter::with_clock(quota, clock).unwrap(),
+        Keyed::<u64>::sliding_counter, windows();
+    a_log_without_waiters: |quota, clock| SlidingLog::with_clock(quota, clock).unwrap(),
+        Keyed::<u64>::sliding_log, windows();
 }
