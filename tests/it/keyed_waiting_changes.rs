@@ -103,6 +103,41 @@ fn a_wait_of_centuries_is_a_wait() {
 }
 
 #[test]
+fn a_wait_that_outlasts_the_field_of_the_table_leaves_what_a_try_would() {
+    macro_rules! outlasts {
+        ($table:expr, $quota:expr, $later:expr) => {
+            let clock = ManualClock::new();
+            let build = || $table($quota).clock(clock.clone()).build().unwrap();
+            let (waited, tried) = (build(), build());
+            let most = waited.available(&1);
+            for table in [&waited, &tried] {
+                table.try_acquire_n(&1, most).unwrap();
+            }
+            let mut waits = Task::in_line(waited.acquire_n(&1, most));
+            clock.set($later);
+            // The first grant after the end of the field is that of one who waited.
+            assert!(waits.leaves());
+            tried.try_acquire_n(&1, most).unwrap();
+            for table in [&waited, &tried] {
+                table.try_acquire_n(&2, most).unwrap();
+            }
+            for part in 0..8 {
+                for key in [1, 2] {
+                    assert_eq!(waited.snapshot(&key), tried.snapshot(&key), "{key} after {part} parts");
+                }
+                clock.advance($quota.period() / 3);
+            }
+        };
+    }
+    outlasts!(Keyed::<u64>::token_bucket, Quota::per_second(1).burst(2), 30 * YEAR);
+    outlasts!(Keyed::<u64>::token_bucket, quota(7, SECOND, 7), 30 * YEAR);
+    outlasts!(Keyed::<u64>::token_bucket, quota(100, SECOND * 21, 100), 300 * YEAR);
+    outlasts!(Keyed::<u64>::fixed_window, quota(1 << 40, MILLISECOND, 1), 300 * SECOND);
+    outlasts!(Keyed::<u64>::sliding_counter, quota(1 << 20, MILLISECOND, 1), 600 * SECOND);
+    outlasts!(Keyed::<u64>::sliding_log, quota(5, SECOND, 1), 30 * YEAR);
+}
+
+#[test]
 fn a_smaller_burst_ends_the_waits_of_those_who_ask_for_more() {
     let clock = ManualClock::new();
     let table = Keyed::<u64>::token_bucket(Quota::per_second(1).burst(3)).clock(clock.clone()).build().unwrap();
