@@ -283,6 +283,13 @@ impl Taken<'_> {
         u64::try_from(own.saturating_add(self.log.offset.into())).ok().map(Nanos::new)
     }
 
+    /// The instant by which it was at rest by every clock. Where permits were given back, those before them may have counted until
+    /// the time that was used last.
+    pub(crate) fn horizon(&self) -> Nanos {
+        let used = if self.log.unlimited { 0 } else { self.used() };
+        self.rest().unwrap_or(Nanos::MAX).max(Nanos::new(used.saturating_add(self.log.offset)))
+    }
+
     /// The log at `now`, for a look.
     pub(crate) fn snapshot(&self, now: Nanos) -> Snapshot {
         let limit = self.limit();

@@ -64,6 +64,10 @@ pub(crate) mod sealed {
         fn rests_from(&self) -> Option<Nanos>;
         /// The same law in the same state, to go its own way. It was never paused.
         fn copied(&self) -> Self;
+        /// The instant by which a law at rest was at rest by every clock: a new one in its place is judged there at the earliest.
+        fn horizon(&self) -> Nanos {
+            self.rests_from().unwrap_or(Nanos::MAX)
+        }
         /// The bytes that it has allocated.
         fn allocated(&self) -> usize {
             0

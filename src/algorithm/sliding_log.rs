@@ -91,6 +91,10 @@ impl sealed::Algorithm for SlidingLogLaw {
         Self { cell, rings }
     }
 
+    fn horizon(&self) -> Nanos {
+        self.look(|taken| taken.horizon())
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         self.look(|taken| taken.rest())
     }

@@ -461,6 +461,13 @@ impl<K: Kind> Windows<K> {
         counts.start.saturating_add(self.length.saturating_mul(windows))
     }
 
+    /// The instant by which it was at rest by every clock. What was given back in a later window than the first still counted in
+    /// one before, by a clock that is behind.
+    pub(crate) fn horizon(&self, field: u64) -> u128 {
+        let begun = if self.unlimited || field == 0 { 0 } else { self.counts(field).start };
+        begun.max(self.faded(field))
+    }
+
     /// The field under `next`, a version of a table, that carries what still counts when that begins. Another limit keeps the counts;
     /// another window length counts in its first window what still counted. [`FIELD_END`] if it does not fit.
     pub(crate) fn carried(&self, field: u64, next: &Self) -> u64 {

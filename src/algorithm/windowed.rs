@@ -75,6 +75,10 @@ impl<K: Kind> sealed::Algorithm for Windowed<K> {
         Self { cell: self.cell.copied(|_, _| ()) }
     }
 
+    fn horizon(&self) -> Nanos {
+        u64::try_from(pause::look(&self.cell, Windows::horizon)).map_or(Nanos::MAX, Nanos::new)
+    }
+
     fn rests_from(&self) -> Option<Nanos> {
         let faded = pause::look(&self.cell, Windows::faded);
         u64::try_from(faded).ok().map(Nanos::new)

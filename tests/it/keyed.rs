@@ -154,3 +154,31 @@ fn who_shared_a_place_does_not_get_the_burst_again_in_one_of_his_own() {
     assert_eq!(table.available_at(&full, SECOND), 0);
     assert_eq!(table.available_at(&full, 3 * SECOND), 2);
 }
+
+/// Takes 10, gives one of a later instant back, loses its place to others, and comes again by a clock that is behind.
+macro_rules! comes_back_behind {
+    ($table:expr) => {{
+        let (table, early, late) = ($table.max_keys(1).build().unwrap(), Nanos::from_secs(1), Nanos::from_secs(2));
+        table.try_acquire_n_at(&0, 10, early).unwrap();
+        for key in 0..1_000 {
+            // Who finds no room has taken nothing, and those who do leave their places as they came.
+            if table.try_acquire_at(&key, late).is_ok() {
+                table.refund_at(&key, 1, late);
+            }
+        }
+        // It may have all that is there in the later window, and not once more what it had in the earlier one.
+        table.try_acquire_n_at(&0, 10, early).unwrap();
+        assert!(table.try_acquire_at(&0, early).is_err());
+        assert!(table.try_acquire_at(&0, late).is_err());
+    }};
+}
+
+#[test]
+fn a_key_that_gave_back_and_lost_its_place_gets_nothing_twice_by_a_clock_behind() {
+    let quota = Quota::per_second(10).burst(10);
+    let own = move |_: &u64| quota;
+    comes_back_behind!(Keyed::<u64>::fixed_window(quota));
+    comes_back_behind!(Keyed::<u64>::sliding_log(quota));
+    comes_back_behind!(Keyed::<u64>::fixed_window(quota).quota_for(own));
+    comes_back_behind!(Keyed::<u64>::sliding_log(quota).quota_for(own));
+}

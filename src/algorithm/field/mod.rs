@@ -51,6 +51,11 @@ pub(crate) trait FieldLaw: sealed::Algorithm {
         Self::rest(record, field).is_some_and(|rest| rest <= now)
     }
 
+    /// The instant by which a field at rest was at rest by every clock: who is new later than that is new by every clock.
+    fn horizon(record: &Self::Record, field: u64) -> Nanos {
+        Self::rest(record, field).unwrap_or(Nanos::MAX)
+    }
+
     /// The field under `next` that carries what is left under `record`, as a change of the quota does at the instant at which
     /// `next` begins; what is at rest then stays at rest. [`FIELD_END`](super::gcra::FIELD_END) if it does not fit: then the origin must move first.
     fn carried(record: &Self::Record, field: u64, next: &Self::Record) -> u64;

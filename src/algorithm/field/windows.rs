@@ -47,6 +47,10 @@ impl<K: Kind> FieldLaw for Windowed<K> {
         windows.emptied(field)
     }
 
+    fn horizon(windows: &Windows<K>, field: u64) -> Nanos {
+        u64::try_from(windows.horizon(field)).map_or(Nanos::MAX, Nanos::new)
+    }
+
     fn rest(windows: &Windows<K>, field: u64) -> Option<Nanos> {
         u64::try_from(windows.faded(field)).ok().map(Nanos::new)
     }

@@ -152,7 +152,7 @@ impl<A: Algorithm + Queued> Shard<A> {
 
     fn remove(&mut self, slot: usize) {
         if let Some(entry) = self.entries.try_remove(slot) {
-            self.horizon = self.horizon.max(entry.rest());
+            self.horizon = self.horizon.max(entry.law.as_deref().map_or(Nanos::ZERO, A::horizon));
             self.slots.remove(&entry.fingerprint);
             self.by_rest.remove(&(entry.listed, slot));
             self.removed = self.removed.saturating_add(1);

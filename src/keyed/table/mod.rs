@@ -336,10 +336,10 @@ impl<A: FieldLaw + Queued> Table<A> {
     /// Marks a slot for a newcomer who holds the lock of his stripe.
     fn take_over(&self, key: Spread, now: Nanos) -> Place<'_> {
         loop {
-            let Some(Vacant { slot, word, rest }) = self.free(key, now) else {
+            let Some(Vacant { slot, word, horizon }) = self.free(key, now) else {
                 return Place::Nowhere(self.earliest(key));
             };
-            self.raise_horizon(rest);
+            self.raise_horizon(horizon);
             if slot.exchange(word, word.marked()).is_ok() {
                 return Place::Marked(slot, word.marked());
             }
@@ -768,8 +768,8 @@ enum Decision<A: FieldLaw> {
 struct Vacant<'a> {
     slot: &'a Slot,
     word: State,
-    /// Since when its key is at rest.
-    rest: Nanos,
+    /// By when its key was at rest, by every clock.
+    horizon: Nanos,
 }
 
 /// What a newcomer may take of two lines.
@@ -796,8 +796,8 @@ impl<'a> Free<'a> {
                     continue;
                 }
                 if free.first.is_none() {
-                    // None is not possible: then it would not be at rest.
-                    free.first = Some(Vacant { slot, word, rest: A::rest(&record, field).unwrap_or(now) });
+                    let horizon = if word.is_key() { <A as FieldLaw>::horizon(&record, field) } else { Nanos::ZERO };
+                    free.first = Some(Vacant { slot, word, horizon });
                 }
                 free.slots = free.slots.saturating_add(1);
                 if free.slots == ENOUGH {
