@@ -9,6 +9,7 @@ mod broken;
 mod every_call;
 mod freeze;
 mod history;
+mod keyed_waiting;
 mod keys;
 mod laws;
 mod linear;
