@@ -24,7 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::time::{Nanos, span};
 
 /// What the window laws differ in.
-pub trait Kind: Copy + std::fmt::Debug {
+pub trait Kind: Copy + PartialEq + std::fmt::Debug {
     /// Whether the window before still counts, by the share of it that the last W reaches.
     const SLIDES: bool;
     /// The largest limit. A larger one is refused before it comes here, or counts as this.

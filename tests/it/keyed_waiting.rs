@@ -162,6 +162,20 @@ macro_rules! laws {
             }
 
             #[test]
+            fn what_was_waited_for_and_given_back_is_not_there_again_by_a_clock_that_is_behind() {
+                let clock = ManualClock::at(STEP);
+                let table = $build.clock(clock.clone()).build().unwrap();
+                assert!(table.try_acquire(&1).is_ok());
+                let wait = Task::in_line(table.acquire(&1));
+                clock.set(2 * STEP);
+                assert_eq!(table.waiting(&1), 0, "granted");
+                drop(wait);
+                // One is there, and not one for each of the two instants.
+                let behind = [STEP, STEP, 2 * STEP].map(|now| table.try_acquire_at(&1, now).is_ok());
+                assert_eq!(behind.iter().filter(|granted| **granted).count(), 1, "{behind:?}");
+            }
+
+            #[test]
             fn a_permit_that_is_not_collected_counts_if_a_later_one_has_left() {
                 let clock = ManualClock::new();
                 let table = $build.clock(clock.clone()).build().unwrap();

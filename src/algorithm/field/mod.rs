@@ -21,7 +21,7 @@ use crate::time::Nanos;
 /// A law whose state is one field of a word.
 pub(crate) trait FieldLaw: sealed::Algorithm {
     /// One version of the quota.
-    type Record: Record;
+    type Record: Record + PartialEq;
 
     /// The version of `quota` for all keys from `since` on, in the unit of a table, that follows `before`. Under it a field of 0 is a
     /// key at rest.
