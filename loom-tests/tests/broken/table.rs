@@ -4,7 +4,7 @@ use tollgate::{Refused, WhenFull};
 
 use super::checked::Mutex;
 use super::checked::atomic::{AtomicU64, Ordering::SeqCst};
-use crate::reference::keys::{Call, Key, Owed, PLACES, Table, Version, places};
+use crate::reference::keys::{Call, Key, MAX_KEYS, Owed, SLOTS, Table, Version, groups};
 use crate::reference::{Law, Op, Outcome};
 
 /// What is wrong.
@@ -30,8 +30,6 @@ pub(crate) enum Flaw {
     NoSecondLook,
     /// Who meets no slot of his own, all being busy, takes one.
     TakesABusySlot,
-    /// A newcomer begins at rest, though he may have taken of what is shared.
-    ForgetsWhatWasShared,
     /// The current version is read before the word.
     VersionBeforeWord,
     /// A version is named before it is written.
@@ -127,7 +125,7 @@ struct Setter {
 
 pub(crate) struct Broken {
     flaw: Flaw,
-    slots: [Slot; PLACES],
+    slots: [Vec<Slot>; 3],
     shared: Option<Slot>,
     stripes: [Mutex<()>; 2],
     current: AtomicU64,
@@ -142,7 +140,7 @@ impl Broken {
         let sets = std::array::from_fn(|_| set(version));
         Self {
             flaw,
-            slots: std::array::from_fn(|_| Slot::new(EMPTY)),
+            slots: SLOTS.map(|count| (0..count).map(|_| Slot::new(EMPTY)).collect()),
             shared: (when_full == WhenFull::Share).then(|| Slot::new(1 << 60)),
             stripes: [Mutex::new(()), Mutex::new(())],
             current: AtomicU64::new(1),
@@ -176,8 +174,17 @@ impl Broken {
         owed
     }
 
+    fn places(&self, key: Key) -> impl Iterator<Item = &Slot> {
+        groups(key).into_iter().flat_map(|group| &self.slots[group])
+    }
+
+    /// The state with which a newcomer begins.
+    fn beginning(&self) -> Option<Word> {
+        self.shared.as_ref().map(Slot::load)
+    }
+
     fn find(&self, key: Key) -> Option<(&Slot, Word)> {
-        places(key).iter().map(|index| &self.slots[*index]).find_map(|slot| {
+        self.places(key).find_map(|slot| {
             let early = self.is(Flaw::TagBeforeWord).then(|| slot.tag.load(SeqCst));
             let word = slot.load();
             let tag = early.unwrap_or_else(|| slot.tag.load(SeqCst));
@@ -225,29 +232,24 @@ impl Broken {
             return Some(outcome);
         }
         loop {
-            let seen = places(key).map(|index| (&self.slots[index], self.slots[index].load()));
             let rest = |word: Word| word.is_key().then(|| self.owed(word, self.current()).unwrap_or(0));
-            let places = seen.map(|(slot, word)| (slot, word, rest(word)));
+            let seen = self.places(key).map(|slot| (slot, slot.load()));
+            let places: Vec<_> = seen.map(|(slot, word)| (slot, word, rest(word))).collect();
             let free =
                 |word: Word, rest: Option<u64>| word.0 & !GENERATION == EMPTY || rest.is_some_and(|rest| rest <= at);
-            let place = places.into_iter().find(|(_, word, rest)| free(*word, *rest) || self.is(Flaw::TakesABusySlot));
-            let Some((slot, word, rest)) = place else {
+            let place = places.iter().find(|(_, word, rest)| free(*word, *rest) || self.is(Flaw::TakesABusySlot));
+            let Some(&(slot, word, rest)) = place else {
                 if let Some(shared) = &self.shared {
                     return self.decide(shared, shared.load(), None, n, now);
                 }
                 let retry_after = places.iter().filter_map(|(_, _, rest)| *rest).min();
                 let retry_after = retry_after.map(|rest| std::time::Duration::from_nanos(rest.saturating_sub(now)));
-                return Some(Outcome::Refused(Refused::NoRoom { max_keys: 1, retry_after }));
+                return Some(Outcome::Refused(Refused::NoRoom { max_keys: MAX_KEYS, retry_after }));
             };
             if self.take_over(slot, word, rest.unwrap_or(0), key, |slot| slot.with(number, owed)) {
                 return Some(Outcome::Granted);
             }
         }
-    }
-
-    /// With what a newcomer begins.
-    fn beginning(&self) -> Option<Word> {
-        self.shared.as_ref().filter(|_| !self.is(Flaw::ForgetsWhatWasShared)).map(Slot::load)
     }
 
     /// Writes a newcomer into a slot whose word was seen; false if that has changed.
@@ -350,7 +352,7 @@ impl Broken {
     fn walk(&self, current: u64) {
         let locks = !self.is(Flaw::WalkTakesNoLocks);
         let _all: Vec<_> = self.stripes.iter().filter(|_| locks).map(|stripe| stripe.lock().unwrap()).collect();
-        for slot in self.slots.iter().chain(&self.shared) {
+        for slot in self.slots.iter().flatten().chain(&self.shared) {
             loop {
                 let word = slot.load();
                 if !word.is_key() || word.version() == current {

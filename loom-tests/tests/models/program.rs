@@ -18,6 +18,8 @@ pub(crate) fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
 pub(crate) fn model_within(preemptions: usize, f: impl Fn() + Send + Sync + 'static) -> usize {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
+    // Steps of one schedule: a table that is filled first takes many.
+    builder.max_branches = 10_000;
     let (count, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
     let counted = Arc::clone(&count);
     builder.check(move || {

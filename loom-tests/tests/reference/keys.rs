@@ -1,6 +1,6 @@
 //! A table of buckets by key, one call after the other.
 //!
-//! Where a newcomer goes is up to the table: each place where it may go is tried. Its coming is two steps: the last owner of the slot
+//! Where a newcomer goes is up to the table: each place where it may go is tried. It begins with what those owe who share a state. Its coming is two steps: the last owner of the slot
 //! goes, and it is there. The horizon may rise before, and in vain. A change of the quota touches no key, so a call that is under way
 //! may be judged by the quota before, as long as its key was not written by a newer one: by one quota, and by none that is older
 //! than what its thread has seen.
@@ -15,24 +15,28 @@ use super::real::granted;
 use super::{Law, Op, Outcome, Reference, nanos};
 
 /// A key, and which of the two stripes it is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) fingerprint: u64,
     pub(crate) stripe: usize,
 }
 
-/// A key of the first stripe if its name begins with A, and of the second with B. The first line is the first choice of all.
+/// A key of the first stripe if its name begins with A, and of the second with B. All are at home in the first line.
 const fn key(fingerprint: u64, stripe: usize) -> Key {
     Key { fingerprint, stripe }
 }
 
-pub(crate) const ANN: Key = key(11, 0);
-pub(crate) const ADA: Key = key(14, 0);
-pub(crate) const AMY: Key = key(15, 0);
-pub(crate) const ABE: Key = key(17, 0);
+pub(crate) const ANN: Key = key(12, 0);
+pub(crate) const ADA: Key = key(22, 0);
+pub(crate) const AMY: Key = key(27, 0);
+pub(crate) const ABE: Key = key(47, 0);
+pub(crate) const AVA: Key = key(49, 0);
+pub(crate) const ALI: Key = key(58, 0);
 pub(crate) const BOB: Key = key(1, 1);
-pub(crate) const BEA: Key = key(3, 1);
-pub(crate) const BEN: Key = key(7, 1);
+pub(crate) const BEA: Key = key(6, 1);
+pub(crate) const BEN: Key = key(10, 1);
+pub(crate) const BAY: Key = key(11, 1);
+pub(crate) const BIX: Key = key(28, 1);
 
 /// What is asked of a table. The key does not matter to a change of the quota.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +48,13 @@ pub(crate) struct Call {
 /// What each thread asked and was answered, in its order.
 pub(crate) type Seen = Vec<Vec<(Call, Outcome)>>;
 
-/// What a table for one key has under a model checker: two lines of one slot, and a spare one for each stripe.
-pub(crate) const PLACES: usize = 4;
+/// The keys for which the table of a model is made: it has four slots for all, and two spare ones for those of each stripe.
+pub(crate) const MAX_KEYS: usize = 2;
+pub(crate) const SLOTS: [usize; 3] = [4, 2, 2];
 
-/// The slots in which a key may be.
-pub(crate) fn places(key: Key) -> [usize; 3] {
-    [0, 1, 2 + key.stripe]
+/// The groups of slots in which a key may be.
+pub(crate) fn groups(key: Key) -> [usize; 2] {
+    [0, 1 + key.stripe]
 }
 
 /// A table that threads share.
@@ -80,7 +85,7 @@ impl Hasher for Itself {
 
 impl Real {
     pub(crate) fn new(law: Law, when_full: WhenFull) -> Self {
-        let builder = Keyed::<u64>::token_bucket(law.quota()).max_keys(1).when_full(when_full);
+        let builder = Keyed::<u64>::token_bucket(law.quota()).max_keys(MAX_KEYS).when_full(when_full);
         Self(builder.hasher(BuildHasherDefault::default()).build().unwrap())
     }
 }
@@ -90,7 +95,6 @@ impl Table for Real {
         let (table, key) = (&self.0, &key.fingerprint);
         match op {
             Op::Try { n, now } => return granted(table.try_acquire_n_at(key, n, now)),
-            Op::Peek { n, now } => return granted(table.peek_at(key, n, now)),
             Op::Look { now } => {
                 let seen = table.snapshot_at(key, now);
                 return Outcome::Seen {
@@ -154,7 +158,7 @@ impl Version {
 }
 
 /// The state of a key as it was written: under which version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct State {
     version: usize,
     owed: Owed,
@@ -163,8 +167,17 @@ struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Keys {
     versions: Vec<Version>,
-    slots: [Slot; PLACES],
+    /// In order within each group, since one is as good as another.
+    slots: [Vec<Slot>; 3],
     horizon: u64,
+    shared: Option<State>,
+}
+
+/// What a call for a key without a slot has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Begun {
+    horizon: u64,
+    /// With what a newcomer begins, if there are some who share a state.
     shared: Option<State>,
 }
 
@@ -172,14 +185,14 @@ pub(crate) struct Keys {
 enum Next {
     /// It takes effect, with this answer.
     Done(Outcome, Keys),
-    /// It has a slot for a newcomer, whose last owner is gone.
+    /// It has a slot of a group for a newcomer, whose last owner is gone.
     Marked(usize, State, Keys),
     /// It has raised the horizon for a slot, and may not get that.
     Raised(Keys),
 }
 
 /// What is in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Slot {
     Empty,
     Marked,
@@ -189,17 +202,29 @@ enum Slot {
 impl Keys {
     pub(crate) fn new(law: Law, when_full: WhenFull) -> Self {
         let shared = (when_full == WhenFull::Share).then_some(State { version: 0, owed: None });
-        Self { versions: vec![Version { law, since: 0 }], slots: [Slot::Empty; PLACES], horizon: 0, shared }
+        Self {
+            versions: vec![Version { law, since: 0 }],
+            slots: SLOTS.map(|count| vec![Slot::Empty; count]),
+            horizon: 0,
+            shared,
+        }
     }
 
     fn current(&self) -> usize {
         self.versions.len() - 1
     }
 
-    fn state(&self, key: Key) -> Option<State> {
-        self.slots.iter().find_map(|slot| match slot {
-            Slot::Of(owner, state) if *owner == key => Some(*state),
-            _ => None,
+    fn begin(&self) -> Begun {
+        Begun { horizon: self.horizon, shared: self.shared }
+    }
+
+    /// The slot of a key, and its group.
+    fn slot(&self, key: Key) -> Option<(usize, Slot, State)> {
+        groups(key).into_iter().find_map(|group| {
+            self.slots[group].iter().find_map(|slot| match slot {
+                Slot::Of(owner, state) if *owner == key => Some((group, *slot, *state)),
+                _ => None,
+            })
         })
     }
 
@@ -208,52 +233,53 @@ impl Keys {
         steps.fold(state.owed, |owed, step| step[0].carry(owed, step[1]))
     }
 
-    fn with(&self, index: usize, slot: Slot) -> Self {
+    /// The same with another slot in place of one of a group.
+    fn with(&self, group: usize, old: Slot, new: Slot) -> Self {
         let mut after = self.clone();
-        after.slots[index] = slot;
+        let slots = &mut after.slots[group];
+        let index = slots.iter().position(|slot| *slot == old).expect("one of the group");
+        slots[index] = new;
+        slots.sort_unstable();
         after
     }
 
-    /// The same with another state of a known key.
-    fn write(&self, key: Key, state: State) -> Self {
-        let known = self.slots.iter().position(|slot| matches!(slot, Slot::Of(owner, _) if *owner == key));
-        known.map_or_else(|| self.clone(), |index| self.with(index, Slot::Of(key, state)))
+    /// The same with a newcomer in a slot that is marked.
+    fn settle(&self, group: usize, key: Key, newcomer: State) -> Self {
+        self.with(group, Slot::Marked, Slot::Of(key, newcomer))
     }
 
-    /// What a caller sees whose key has no slot.
-    fn begun(&self) -> Begun {
-        Begun { horizon: self.horizon, shared: self.shared }
-    }
-
-    /// What may become of a call now, by that version and, if its key has no slot, by what it has seen then. A newcomer begins with
-    /// the shared state.
+    /// What may become of a call now, by that version and, if its key has no slot, what it has seen.
     fn next(&self, Call { key, op }: Call, version: usize, begun: Begun) -> Vec<Next> {
         if let Op::SetQuota { law, now } = op {
             let mut after = self.clone();
             after.versions.push(Version { law, since: now.max(self.versions[self.current()].since) });
             return vec![Next::Done(Outcome::Done, after)];
         }
-        let known = self.state(key);
-        let before = known.or(begun.shared);
-        if before.is_some_and(|state| state.version > version) {
+        let known = self.slot(key);
+        let state = known.map(|(_, _, state)| state).or(begun.shared);
+        if state.is_some_and(|state| state.version > version) {
             return Vec::new();
         }
-        let (law, owed) = (self.versions[version], before.and_then(|state| self.carried(state, version)));
+        let (law, owed) = (self.versions[version], state.and_then(|state| self.carried(state, version)));
         let at = |now: u64| if known.is_some() { now } else { now.max(begun.horizon) };
-        let written = |outcome, owed| vec![Next::Done(outcome, self.write(key, State { version, owed }))];
         let told = |outcome| vec![Next::Done(outcome, self.clone())];
+        let written = |outcome, owed| match known {
+            Some((group, slot, _)) => {
+                vec![Next::Done(outcome, self.with(group, slot, Slot::Of(key, State { version, owed })))]
+            }
+            None => told(outcome),
+        };
         match op {
-            Op::Refund { .. } | Op::Reset { .. } if known.is_none() => told(Outcome::Done),
             Op::Refund { .. } | Op::Reset { .. } => written(Outcome::Done, law.lower(owed, op)),
             Op::Look { now } => told(law.look(owed, at(now))),
-            Op::Try { n: 0, .. } | Op::Peek { n: 0, .. } => told(Outcome::Granted),
-            Op::Try { n, now } | Op::Peek { n, now } => match (law.admit(owed, n, at(now)), op) {
-                ((Outcome::Granted, owed), Op::Try { .. }) if known.is_none() => {
+            Op::Try { n: 0, .. } => told(Outcome::Granted),
+            Op::Try { n, now } => match law.admit(owed, n, at(now)) {
+                (Outcome::Granted, owed) if known.is_none() => {
                     let by = |other| self.place(other, key, State { version, owed }, n, now, at(now));
                     (version..=self.current()).flat_map(by).collect()
                 }
-                ((Outcome::Granted, owed), Op::Try { .. }) => written(Outcome::Granted, owed),
-                ((outcome, _), _) => told(outcome),
+                (Outcome::Granted, owed) => written(Outcome::Granted, owed),
+                (outcome, _) => told(outcome),
             },
             _ => panic!("{op:?} is not for a table"),
         }
@@ -261,17 +287,20 @@ impl Keys {
 
     /// A newcomer marks a slot that may be taken, or there is none.
     fn place(&self, version: usize, key: Key, newcomer: State, n: u64, now: u64, at: u64) -> Vec<Next> {
-        let places = places(key).map(|index| match self.slots[index] {
-            Slot::Empty => (index, Some(0)),
-            Slot::Marked => (index, None),
-            Slot::Of(_, state) => (index, Some(self.carried(state, version.max(state.version)).unwrap_or(0))),
-        });
-        let free = places.into_iter().filter_map(|(index, rest)| Some((index, rest.filter(|rest| *rest <= at)?)));
+        let slots = groups(key).into_iter().flat_map(|group| self.slots[group].iter().map(move |slot| (group, *slot)));
+        let rest = |(group, slot)| match slot {
+            Slot::Empty => Some((group, slot, 0)),
+            Slot::Marked => None,
+            Slot::Of(_, state) => Some((group, slot, self.carried(state, version.max(state.version)).unwrap_or(0))),
+        };
+        let mut rests: Vec<_> = slots.filter_map(rest).collect();
+        rests.dedup();
+        let free = rests.iter().filter(|(_, _, rest)| *rest <= at);
         let marked: Vec<_> = free
-            .flat_map(|(index, rest)| {
+            .flat_map(|&(group, slot, rest)| {
                 let mut raised = self.clone();
                 raised.horizon = raised.horizon.max(rest);
-                let marked = Next::Marked(index, newcomer, raised.with(index, Slot::Marked));
+                let marked = Next::Marked(group, newcomer, raised.with(group, slot, Slot::Marked));
                 std::iter::once(marked).chain((raised.horizon > self.horizon).then_some(Next::Raised(raised)))
             })
             .collect();
@@ -287,9 +316,9 @@ impl Keys {
             }
             return vec![Next::Done(outcome, after)];
         }
-        let earliest = places.into_iter().filter_map(|(_, rest)| rest).min();
+        let earliest = rests.into_iter().map(|(_, _, rest)| rest).min();
         let retry_after = earliest.map(|rest| nanos(i128::from(rest) - i128::from(now)));
-        let refused = Refused::NoRoom { max_keys: 1, retry_after };
+        let refused = Refused::NoRoom { max_keys: MAX_KEYS, retry_after };
         vec![Next::Done(Outcome::Refused(refused), self.clone())]
     }
 }
@@ -299,11 +328,11 @@ fn after(state: Keys, calls: &[(Call, Outcome)]) -> Vec<Keys> {
     calls.iter().fold(vec![state], |states, (call, outcome)| {
         let mut next: Vec<Keys> = Vec::new();
         for state in states {
-            for step in state.next(*call, state.current(), state.begun()) {
+            for step in state.next(*call, state.current(), state.begin()) {
                 let after = match step {
                     Next::Done(told, after) if told == *outcome => after,
-                    Next::Marked(slot, newcomer, after) if *outcome == Outcome::Granted => {
-                        after.with(slot, Slot::Of(call.key, newcomer))
+                    Next::Marked(group, newcomer, after) if *outcome == Outcome::Granted => {
+                        after.settle(group, call.key, newcomer)
                     }
                     _ => continue,
                 };
@@ -334,19 +363,12 @@ struct Thread<'a> {
     version: usize,
 }
 
-/// What a caller has seen whose key has no slot: the horizon, and the state that is shared.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Begun {
-    horizon: u64,
-    shared: Option<State>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Way {
     Ahead,
-    /// Its key has no slot, and it has seen that.
+    /// Its key has no slot.
     Begun(Begun),
-    /// It has marked that slot, and is about to write this.
+    /// It has marked a slot of that group, and is about to write this.
     Marked(usize, State),
 }
 
@@ -385,14 +407,14 @@ impl Search<'_> {
             next[index] = Thread { calls, way, version };
             self.from(state, &next)
         };
-        let is_known = state.state(call.key).is_some();
+        let is_known = state.slot(call.key).is_some();
         let begun = match way {
-            Way::Ahead => state.begun(),
+            Way::Ahead => state.begin(),
             // Nobody else has placed that key meanwhile.
             Way::Begun(_) | Way::Marked(..) if is_known => return false,
             Way::Begun(begun) => begun,
-            Way::Marked(slot, newcomer) => {
-                return then(&state.with(slot, Slot::Of(call.key, newcomer)), rest, Way::Ahead, version);
+            Way::Marked(group, newcomer) => {
+                return then(&state.settle(group, call.key, newcomer), rest, Way::Ahead, version);
             }
         };
         let found = (version..=state.current()).any(|version| {
@@ -401,8 +423,8 @@ impl Search<'_> {
                     let version = if matches!(call.op, Op::SetQuota { .. }) { after.current() } else { version };
                     is(told, *outcome) && then(&after, rest, Way::Ahead, version)
                 }
-                Next::Marked(slot, newcomer, after) => {
-                    *outcome == Outcome::Granted && then(&after, calls, Way::Marked(slot, newcomer), version)
+                Next::Marked(group, newcomer, after) => {
+                    *outcome == Outcome::Granted && then(&after, calls, Way::Marked(group, newcomer), version)
                 }
                 Next::Raised(after) => then(&after, calls, Way::Begun(begun), version),
             })

@@ -780,8 +780,8 @@ struct Free<'a> {
     first: Option<Vacant<'a>>,
 }
 
-/// How many slots must be free at home for a newcomer not to look further.
-const ENOUGH: usize = 3;
+/// How many slots must be free at home for a newcomer not to look further. A model's pair has two.
+const ENOUGH: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 3 };
 
 impl<'a> Free<'a> {
     fn of<A: FieldLaw + Queued>(table: &Table<A>, lines: Option<[&'a Line; 2]>, now: Nanos) -> Self {

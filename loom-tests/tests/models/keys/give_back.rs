@@ -54,7 +54,7 @@ fn a_reset_comes_before_a_take_over_or_is_none() {
 
 /// A reset, charges before and after it, and a newcomer who may find the slot at rest.
 fn reset_beside_charges() -> Program {
-    let threads: [&[_]; 3] = [&[reset(ANN, 5)], &[take(ANN, 5), take(ANN, 5)], &[take(BOB, 5)]];
+    let threads: [&[_]; 2] = [&[reset(ANN, 5), take(BOB, 5)], &[take(ANN, 5), take(ANN, 5)]];
     Program::new(LAW, &[take(ANN, 0)], threads, &both(5))
 }
 

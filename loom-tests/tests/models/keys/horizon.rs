@@ -19,7 +19,7 @@ fn a_clock_that_is_behind_makes_no_busy_key_new() {
 
 /// Whoever takes the slot by a clock that is behind owes from the horizon on.
 fn new_owner() -> Program {
-    let threads: [&[_]; 2] = [&[take(BOB, 20), take(ANN, 5)], &[take(ANN, 5), look(BOB, 15)]];
+    let threads: [&[_]; 2] = [&[take(BOB, 20)], &[take(ANN, 5), look(BOB, 15)]];
     Program::new(LAW, &[take(ANN, 0)], threads, &[look(ANN, 5), look(BOB, 5)])
 }
 

@@ -16,7 +16,7 @@ use tollgate::WhenFull;
 use crate::broken::table::{self, Flaw};
 use crate::program::model;
 use crate::reference::Op::{self, Look, Refund, Reset, SetQuota, Try};
-use crate::reference::keys::{ADA, AMY, ANN, BEA, Call, Key, Keys, Real, Table, explains};
+use crate::reference::keys::{ADA, ALI, AMY, ANN, AVA, BAY, BEA, BIX, Call, Key, Keys, Real, Table, explains};
 use crate::reference::{Law, Outcome};
 
 const fn on(key: Key, op: Op) -> Call {
@@ -45,7 +45,8 @@ const fn quota(law: Law, now: u64) -> Call {
 
 /// A table in which all places are taken, at a burst of two: the first at rest from 10 on, the others from 20 on.
 fn full<const THREADS: usize>(threads: [&[Call]; THREADS], after: &[Call]) -> Program {
-    let before = [take(ANN, 0), on(ADA, TWO), on(AMY, TWO), on(BEA, TWO)];
+    let others = [ADA, AMY, BEA, AVA, ALI, BAY, BIX].map(|key| on(key, TWO));
+    let before: Vec<_> = std::iter::once(take(ANN, 0)).chain(others).collect();
     Program::new(Law::new(10, 2), &before, threads, after)
 }
 
