@@ -1,6 +1,7 @@
 //! A budget for each key: what one table of keys promises.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,4 +182,37 @@ fn a_key_that_gave_back_and_lost_its_place_gets_nothing_twice_by_a_clock_behind(
     comes_back_behind!(Keyed::<u64>::sliding_log(quota));
     comes_back_behind!(Keyed::<u64>::fixed_window(quota).quota_for(own));
     comes_back_behind!(Keyed::<u64>::sliding_log(quota).quota_for(own));
+}
+
+/// Takes a number for its own hash.
+#[derive(Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers")
+    }
+}
+
+#[test]
+fn as_many_keys_as_were_promised_find_a_place() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for (size, tables) in [(10, 1_000), (100, 100), (3_000, 10), (100_000, 1)] {
+        for _ in 0..tables {
+            let table = Keyed::<u64>::token_bucket(Quota::per_hour(1)).max_keys(size);
+            let table = table.hasher(BuildHasherDefault::<Itself>::default()).build().unwrap();
+            for count in 0..size {
+                assert_eq!(table.try_acquire_at(&random.u64(..), 0), Ok(()), "after {count} of {size}");
+            }
+            assert_eq!(table.len_at(0), size);
+        }
+    }
 }
