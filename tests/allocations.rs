@@ -5,6 +5,7 @@
 #![allow(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
 use std::future::Future;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -38,6 +39,8 @@ fn decisions_and_free_permits_allocate_nothing_and_waiters_nothing_but_their_pla
     those_who_wait_with_tokios_timer_allocate_nothing_after_a_while();
     a_waiter_takes_no_more_than_its_place();
     keys_with_laws_of_their_own_take_no_more_than_the_table_tells();
+    a_table_of_keys_allocates_nothing_once_it_is_built();
+    a_key_takes_no_more_than_32_bytes();
 }
 
 fn a_decision_allocates_nothing() {
@@ -161,6 +164,65 @@ fn a_waiter_takes_no_more_than_its_place() {
         println!("{timer:?}: {each} bytes in the shaper, {} in the future", size_of::<Acquire<'_>>());
         assert!(each <= if has_alarm { 200 } else { 144 }, "{timer:?}: {each} bytes a waiter");
     }
+}
+
+fn a_table_of_keys_allocates_nothing_once_it_is_built() {
+    let quota = |permits| Quota::new(permits, INTERVAL).unwrap();
+    let names: Vec<String> = (0..1_000).map(|name| format!("client {name}")).collect();
+    macro_rules! check {
+        ($law:ident, $ask:ident) => {
+            let table = Keyed::<String>::$law(quota(2)).max_keys(100).clock(ManualClock::new()).build().unwrap();
+            let allocated = blocks(|| {
+                let mut answers = [0; 3];
+                // All names, all at rest after each round: first sights, hits, refusals, take-overs, and no room.
+                for round in 0..40 {
+                    let now = 3 * round * u64::try_from(INTERVAL.as_nanos()).unwrap();
+                    for name in &names {
+                        for _ in 0..3 {
+                            match table.$ask(name.as_str(), now) {
+                                Ok(_) => answers[0] += 1,
+                                Err(Refused::TooSoon { .. }) => answers[1] += 1,
+                                Err(_) => answers[2] += 1,
+                            }
+                        }
+                        assert!(table.peek_at(name.as_str(), 3, now).is_err());
+                        assert!(table.available_at(name.as_str(), now) <= 2);
+                    }
+                    assert!(table.len_at(now) >= 100);
+                    // Often enough that words are brought forward before a version is used again.
+                    table.set_quota_at(quota(2), now).unwrap();
+                }
+                assert!(answers.iter().all(|answers| *answers >= 100), "{answers:?}");
+            });
+            assert_eq!(allocated, 0, stringify!($law));
+        };
+    }
+    check!(token_bucket, try_acquire_at);
+    check!(fixed_window, try_acquire_at);
+    check!(sliding_counter, try_acquire_at);
+    check!(leaky_queue, schedule_at);
+}
+
+fn a_key_takes_no_more_than_32_bytes() {
+    const KEYS: usize = 1_000_000;
+    let before = HeapStats::get().curr_bytes;
+    // The same places in every run.
+    let hasher = BuildHasherDefault::<DefaultHasher>::new();
+    let table = Keyed::<u64>::token_bucket(Quota::per_hour(1)).max_keys(KEYS).hasher(hasher).build().unwrap();
+    let built = HeapStats::get().curr_bytes;
+    let refused = (0..KEYS as u64).filter(|key| table.try_acquire_at(key, 0).is_err()).count();
+    // At the very end of filling about one newcomer in 100,000 finds no place.
+    assert!(refused <= 10, "{refused} of {KEYS}");
+    assert_eq!(table.len_at(0), KEYS - refused);
+    let filled = HeapStats::get().curr_bytes;
+    println!("{} bytes a key, {refused} of {KEYS} refused", (filled - before) as f64 / KEYS as f64);
+    assert_eq!(filled, built, "keys take nothing more");
+    assert!(
+        filled - before <= table.memory() && table.memory() <= 32 * KEYS,
+        "{} of {}",
+        filled - before,
+        table.memory()
+    );
 }
 
 /// Several who wait in turn, each in a place of memory of its own that is used again.

@@ -35,6 +35,7 @@ mod versions;
 use std::fmt;
 
 use crossbeam_utils::CachePadded;
+use smallvec::SmallVec;
 
 use self::places::{Line, Pair, Places, Spread};
 use self::state::State;
@@ -504,7 +505,7 @@ impl<A: FieldLaw + Queued> Table<A> {
     fn walk(&self, current: usize) {
         // With all of them nobody is between a mark and the word that follows it. A decision without a lock that is under way fails,
         // or has changed the word to this version already.
-        let _all: Vec<_> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
+        let _all: SmallVec<[_; MOST_STRIPES]> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         for slot in self.slots() {
             loop {
                 let word = slot.load();
