@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
 
+mod edges;
+mod tables;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
