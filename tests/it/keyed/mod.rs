@@ -10,6 +10,7 @@ use std::time::Duration;
 use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
 
 mod edges;
+mod panics;
 mod tables;
 
 const SECOND: Duration = Duration::from_secs(1);
