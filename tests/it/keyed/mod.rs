@@ -11,6 +11,7 @@ use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
 
 mod edges;
 mod panics;
+mod reports;
 mod tables;
 
 const SECOND: Duration = Duration::from_secs(1);

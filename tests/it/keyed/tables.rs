@@ -17,8 +17,10 @@ pub(crate) trait Table: Sync {
     fn reset_at(&self, _key: u64, _now: u64) {}
     fn set_quota_at(&self, quota: Quota, now: u64);
     fn len_at(&self, now: u64) -> usize;
+    fn memory(&self) -> usize;
 
-    /// By the clock.
+    /// The clock that the calls without a time read.
+    fn clock(&self) -> &ManualClock;
     fn try_n(&self, key: u64, n: u64) -> Result<(), Refused>;
     fn available(&self, key: u64) -> u64;
     fn snapshot(&self, key: u64) -> Snapshot;
@@ -69,6 +71,12 @@ macro_rules! table {
             }
             fn len_at(&self, now: u64) -> usize {
                 self.len_at(now)
+            }
+            fn memory(&self) -> usize {
+                self.memory()
+            }
+            fn clock(&self) -> &ManualClock {
+                self.clock()
             }
             fn try_n(&self, key: u64, n: u64) -> Result<(), Refused> {
                 self.$try_n(&key, n)?;
@@ -256,6 +264,11 @@ impl Law {
             Shape::Fixed | Shape::Log => window,
             Shape::Counter => window + window / limit,
         }
+    }
+
+    /// How many are there then.
+    pub(crate) fn back_at_once(&self, limit: u64) -> u64 {
+        if matches!(self.shape, Shape::Fixed | Shape::Log) { limit } else { 1 }
     }
 
     /// The time after which nothing of them counts.
