@@ -13,6 +13,7 @@ mod edges;
 mod panics;
 mod reports;
 mod tables;
+mod threads;
 
 const SECOND: Duration = Duration::from_secs(1);
 
