@@ -412,6 +412,15 @@ impl Reference {
         (end > now).then_some(end)
     }
 
+    /// Whether nothing that was taken counts at `now`.
+    pub(crate) fn is_full(&self, now: u64) -> bool {
+        match &self.state {
+            State::Unlimited => true,
+            State::Fixed { left, .. } => *left == whole(self.burst),
+            State::Refilled(bucket) => bucket.tat <= whole(now),
+        }
+    }
+
     /// The permits left at `now`, or at the end of the pause, fraction included; negative if a clock that stepped back makes
     /// it so.
     pub(crate) fn left(&self, now: u64) -> Exact {

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
 
+mod differential;
 mod edges;
 mod panics;
+mod reference;
 mod reports;
 mod tables;
 mod threads;

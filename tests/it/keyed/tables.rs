@@ -16,16 +16,20 @@ pub(crate) trait Table: Sync {
     fn refund_at(&self, _key: u64, _n: u64, _now: u64) {}
     fn reset_at(&self, _key: u64, _now: u64) {}
     fn set_quota_at(&self, quota: Quota, now: u64);
+    fn quota(&self) -> Quota;
     fn len_at(&self, now: u64) -> usize;
     fn memory(&self) -> usize;
 
     /// The clock that the calls without a time read.
     fn clock(&self) -> &ManualClock;
     fn try_n(&self, key: u64, n: u64) -> Result<(), Refused>;
+    fn peek(&self, key: u64, n: u64) -> Result<(), Refused>;
     fn available(&self, key: u64) -> u64;
     fn snapshot(&self, key: u64) -> Snapshot;
     fn refund(&self, _key: u64, _n: u64) {}
+    fn reset(&self, _key: u64) {}
     fn set_quota(&self, quota: Quota);
+    fn len(&self) -> usize;
 
     fn try_at(&self, key: u64, now: u64) -> Result<(), Refused> {
         self.try_n_at(key, 1, now)
@@ -49,6 +53,9 @@ macro_rules! table {
             fn refund(&self, key: u64, n: u64) {
                 self.refund(&key, n);
             }
+            fn reset(&self, key: u64) {
+                self.reset(&key);
+            }
         }
     };
     ($law:ty, $try_n:ident, $try_n_at:ident, $($gives_back:tt)*) => {
@@ -69,6 +76,9 @@ macro_rules! table {
             fn set_quota_at(&self, quota: Quota, now: u64) {
                 self.set_quota_at(quota, now).expect("a limit that the law takes");
             }
+            fn quota(&self) -> Quota {
+                self.quota()
+            }
             fn len_at(&self, now: u64) -> usize {
                 self.len_at(now)
             }
@@ -82,6 +92,9 @@ macro_rules! table {
                 self.$try_n(&key, n)?;
                 Ok(())
             }
+            fn peek(&self, key: u64, n: u64) -> Result<(), Refused> {
+                self.peek(&key, n)
+            }
             fn available(&self, key: u64) -> u64 {
                 self.available(&key)
             }
@@ -90,6 +103,9 @@ macro_rules! table {
             }
             fn set_quota(&self, quota: Quota) {
                 self.set_quota(quota).expect("a limit that the law takes");
+            }
+            fn len(&self) -> usize {
+                self.len()
             }
             $($gives_back)*
         }

@@ -160,6 +160,18 @@ impl<L: Counts> Reference<L> {
         duration(self.first(n, now) - u128::from(now))
     }
 
+    /// How many count at `now`.
+    pub(crate) fn counted(&self, now: u64) -> u128 {
+        self.window.map_or(0, |window| self.law.counted(self.newest.max(now.into()), window))
+    }
+
+    /// Counts no time before `now`, or the window that it lies in.
+    pub(crate) fn open(&mut self, now: u64) {
+        if let Some(window) = self.window {
+            self.newest = self.newest.max(L::newest(now.into(), window));
+        }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.window.map_or(u64::MAX, |window| window.limit)
     }
