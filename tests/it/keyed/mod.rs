@@ -12,6 +12,7 @@ use tollgate::{Keyed, KeyedError, ManualClock, Nanos, Quota, Refused, WhenFull};
 mod differential;
 mod edges;
 mod panics;
+mod queues;
 mod reference;
 mod reports;
 mod tables;
