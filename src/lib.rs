@@ -188,8 +188,8 @@ pub use algorithm::{
 pub use clock::TokioClock;
 pub use clock::{Clock, CoarseClock, DefaultClock, ManualClock, StdClock};
 pub use keyed::{
-    AcquireKey, IpPrefix, IpPrefixes, Keyed, KeyedBuilder, KeyedError, KeyedLaw, LookUp, OneQuota, PerKey,
-    PrefixTooLong, WhenFull,
+    AcquireKey, IpPrefix, IpPrefixes, Keyed, KeyedBuilder, KeyedError, KeyedLaw, KeyedPolicing, KeyedSchedule,
+    KeyedWaitable, LookUp, OneQuota, PerKey, PrefixTooLong, WhenFull,
 };
 pub use limiter::{
     FixedWindow, LeakyBucket, LeakyQueue, Limiter, LimiterBuilder, SlidingCounter, SlidingLog, TokenBucket,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::Keyed;
-use super::law::{Asked, KeyedLaw, LookUp, Police, Wait};
+use super::law::{Asked, KeyedWaitable, LookUp, Police, Wait};
 use super::waiting::{Home, Visit};
 use crate::algorithm::Gcra;
 use crate::clock::{Clock, DefaultClock};
@@ -21,10 +21,7 @@ use crate::shaper::ticket::{Desk, Ticket, yield_now_and_then};
 use crate::time::Nanos;
 use crate::timer::SleepByClock;
 
-impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
-where
-    A::Store: Wait,
-{
+impl<K: ?Sized, A: KeyedWaitable, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// Waits for one permit of a key. See [waiting](Self#waiting).
     ///
     /// # Errors
@@ -147,8 +144,7 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct AcquireKey<'a, A = Gcra, C = DefaultClock>
     where
-        A: KeyedLaw,
-        A::Store: Wait,
+        A: KeyedWaitable,
         C: Clock,
     {
         store: &'a A::Store,
@@ -187,10 +183,7 @@ impl<H: Home<Queue = Queue<A>>, A: Law, C: Clock> Desk for AtQueue<'_, H, C> {
     }
 }
 
-impl<'a, A: KeyedLaw, C: Clock> AcquireKey<'a, A, C>
-where
-    A::Store: Wait,
-{
+impl<'a, A: KeyedWaitable, C: Clock> AcquireKey<'a, A, C> {
     pub(super) fn new(store: &'a A::Store, clock: &'a C, asked: Asked, places: usize, n: u64) -> Self {
         Self { store, clock, asked, places, n, limit: None, ticket: None, sleep: SleepByClock::new() }
     }
@@ -202,10 +195,7 @@ where
     }
 }
 
-impl<A: KeyedLaw, C: Clock> Future for AcquireKey<'_, A, C>
-where
-    A::Store: Wait,
-{
+impl<A: KeyedWaitable, C: Clock> Future for AcquireKey<'_, A, C> {
     type Output = Result<(), Refused>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -234,10 +224,7 @@ where
     }
 }
 
-impl<A: KeyedLaw, C: Clock> fmt::Debug for AcquireKey<'_, A, C>
-where
-    A::Store: Wait,
-{
+impl<A: KeyedWaitable, C: Clock> fmt::Debug for AcquireKey<'_, A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcquireKey").field("permits", &self.n).finish_non_exhaustive()
     }

@@ -20,6 +20,38 @@ use crate::time::Nanos;
 /// crate's own laws implement it, and nothing else can.
 pub trait KeyedLaw: sealed::KeyedLaw {}
 
+/// A law that says yes or no: all but a [`LeakyQueue`](crate::LeakyQueue). For code that is generic over tables.
+///
+/// # Examples
+///
+/// ```
+/// use std::net::IpAddr;
+/// use tollgate::{Clock, Keyed, KeyedPolicing, LookUp, Refused};
+///
+/// fn login<A, C>(table: &Keyed<IpAddr, A, C>, client: IpAddr) -> Result<(), Refused>
+/// where
+///     A: KeyedPolicing + LookUp<IpAddr, IpAddr>,
+///     C: Clock,
+/// {
+///     table.try_acquire(&client)
+/// }
+/// # let table = Keyed::sliding_log(tollgate::Quota::per_minute(5)).build().unwrap();
+/// # login(&table, "203.0.113.9".parse().unwrap()).unwrap();
+/// ```
+pub trait KeyedPolicing: sealed::KeyedLaw<Store: Police> + KeyedLaw {}
+
+impl<A: KeyedLaw> KeyedPolicing for A where A::Store: Police {}
+
+/// A law whose keys can be waited for: those that are [`KeyedPolicing`].
+pub trait KeyedWaitable: sealed::KeyedLaw<Store: Wait> + KeyedPolicing {}
+
+impl<A: KeyedLaw> KeyedWaitable for A where A::Store: Wait {}
+
+/// A law that tells when: that of a [`LeakyQueue`](crate::LeakyQueue).
+pub trait KeyedSchedule: sealed::KeyedLaw<Store: Schedule> + KeyedLaw {}
+
+impl<A: KeyedLaw> KeyedSchedule for A where A::Store: Schedule {}
+
 /// A law that has one quota for all keys.
 pub trait OneQuota: KeyedLaw<Law = Self, Plans = OneForAll> + Algorithm + Queued {}
 

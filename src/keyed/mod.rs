@@ -10,7 +10,7 @@ mod waiting;
 
 pub use self::acquire::AcquireKey;
 pub use self::builder::{KeyedBuilder, KeyedError, WhenFull};
-pub use self::law::{KeyedLaw, LookUp, OneQuota, PerKey};
+pub use self::law::{KeyedLaw, KeyedPolicing, KeyedSchedule, KeyedWaitable, LookUp, OneQuota, PerKey};
 pub use self::prefix::{IpPrefix, IpPrefixes, PrefixTooLong};
 
 use std::fmt;
@@ -166,10 +166,7 @@ impl<K: ?Sized> Keyed<K> {
     }
 }
 
-impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
-where
-    A::Store: Police,
-{
+impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// Takes one permit of a key, now or not at all.
     ///
     /// # Errors
@@ -260,10 +257,7 @@ where
     }
 }
 
-impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S>
-where
-    A::Store: Schedule,
-{
+impl<K: ?Sized, A: KeyedSchedule, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// Tells a request of a key when to start. See [`LeakyQueue`](crate::LeakyQueue).
     ///
     /// # Errors
@@ -413,7 +407,8 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Ok(())
     }
 
-    /// How many keys are busy now: those of which something still counts. Walks through the whole table.
+    /// How many keys are busy now: those of which something still counts. Walks through the whole table; beside calls that are under
+    /// way, each key counts at an instant of its own.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len_at(self.clock.now())
