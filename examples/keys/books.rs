@@ -19,8 +19,16 @@ pub(crate) struct Call {
     pub(crate) now: u64,
     /// The latest time that anybody had given when it returned.
     pub(crate) latest: u64,
-    /// What changes of the quota may have brought until then: see [`Changes`].
-    pub(crate) brought: u64,
+    pub(crate) brought: Brought,
+}
+
+/// The nanoseconds that changes of the quota may have brought to a key until then: see [`Changes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brought {
+    /// Changes that have ended.
+    ended: u64,
+    /// Those that are under way: nobody knows whether they have reached the key.
+    under_way: u64,
 }
 
 /// The changes of a quota, whose times are disordered as well.
@@ -45,9 +53,15 @@ impl Changes {
         }
     }
 
-    /// The nanoseconds that changes so far may have brought to a key. Never fewer than at an earlier look.
-    pub(crate) fn brought(&self, latest: u64) -> u64 {
-        self.ended + self.under_way.iter().map(|now| latest.saturating_sub(*now)).sum::<u64>()
+    /// What those have brought that have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// What those have brought that have ended, and those may bring that are under way.
+    pub(crate) fn brought(&self, latest: u64) -> Brought {
+        let under_way = self.under_way.iter().map(|now| latest.saturating_sub(*now)).sum();
+        Brought { ended: self.ended, under_way }
     }
 }
 
@@ -59,7 +73,7 @@ pub(crate) struct Book {
     fixed: bool,
     /// When a bucket is full again: at the earliest and at the latest. Of a queue both are when its next request starts.
     full: (u64, u64),
-    /// What changes had brought when it was called last.
+    /// What changes had brought that had ended when it was called last.
     brought: u64,
     /// The grants that may still count.
     grants: VecDeque<Call>,
@@ -75,10 +89,10 @@ impl Book {
         let Terms { kind, most, span } = self.terms;
         let lawful = match kind {
             Kind::Bucket => {
-                self.full.0 = self.full.0.saturating_sub(call.brought - self.brought);
-                self.brought = call.brought;
+                self.full.0 = self.full.0.saturating_sub(call.brought.ended - self.brought);
+                self.brought = call.brought.ended;
                 self.full = (self.full.0.max(call.now) + call.n * span, self.full.1.max(call.latest) + call.n * span);
-                self.full.0 <= call.latest + most * span
+                self.full.0 <= call.latest + most * span + call.brought.under_way
             }
             Kind::Queue => {
                 let start = start.map_or(0, Nanos::get);
@@ -214,7 +228,7 @@ mod tests {
     const MILLISECOND: u64 = 1_000_000;
 
     fn call(n: u64, now: u64, latest: u64) -> Call {
-        Call { n, now: now * MILLISECOND, latest: latest * MILLISECOND, brought: 0 }
+        Call { n, now: now * MILLISECOND, latest: latest * MILLISECOND, brought: Brought::default() }
     }
 
     #[test]
@@ -286,16 +300,25 @@ mod tests {
         let mut changes = Changes::default();
         changes.begins(95);
         changes.begins(90);
-        assert_eq!([90, 100, 110].map(|latest| changes.brought(latest)), [0, 15, 35]);
+        let all = |changes: &Changes, latest| (changes.brought(latest).ended, changes.brought(latest).under_way);
+        assert_eq!([90, 100, 110].map(|latest| all(&changes, latest)), [(0, 0), (0, 15), (0, 35)]);
         changes.ends(90, 110);
-        assert_eq!(changes.brought(110), 35);
+        assert_eq!(all(&changes, 110), (20, 15));
         changes.ends(95, 120);
-        assert_eq!(changes.brought(200), 45);
+        assert_eq!(all(&changes, 200), (45, 0));
 
+        let late = |ended, under_way| {
+            let brought = Brought { ended: ended * MILLISECOND, under_way: under_way * MILLISECOND };
+            Call { brought, ..call(1, 1_000, 1_000) }
+        };
         let mut book = Book::new(Terms::new(Kind::Bucket), false);
         book.granted(call(10, 1_000, 1_000), None).unwrap();
-        let late = |millis| Call { brought: millis * MILLISECOND, ..call(1, 1_000, 1_000) };
-        assert!(book.granted(late(10), None).is_ok());
-        assert!(book.granted(late(19), None).is_err());
+        assert!(book.granted(late(10, 0), None).is_ok());
+        assert!(book.granted(late(19, 0), None).is_err());
+        // One that is under way may reach the key at any time until it has ended, and once.
+        let mut book = Book::new(Terms::new(Kind::Bucket), false);
+        book.granted(Call { n: 10, ..late(0, 10) }, None).unwrap();
+        assert!(book.granted(late(0, 10), None).is_ok());
+        assert!(book.granted(late(10, 0), None).is_err());
     }
 }

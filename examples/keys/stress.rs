@@ -9,7 +9,7 @@ use clap::value_parser;
 use fastrand::Rng;
 use tollgate::{Nanos, Refused};
 
-use crate::books::{Book, Call, Changes, Sums};
+use crate::books::{Book, Brought, Call, Changes, Sums};
 use crate::same;
 use crate::subject::{Kind, Subject, Terms};
 
@@ -114,7 +114,7 @@ impl<'a> Stress<'a> {
             all.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?)
         })?;
         let (first, latest) = (self.first.load(Ordering::SeqCst), self.latest());
-        let brought = self.changes()?.brought(latest);
+        let brought = self.changes()?.ended();
         let mut hot = (0, 0);
         for (index, sums) in self.sums.iter().enumerate() {
             let (granted, allowed) =
@@ -201,7 +201,7 @@ impl<'a> Stress<'a> {
         let remaining = (rng.u8(..4) == 0).then(|| self.table.snapshot(key, Nanos::new(now)).remaining);
         let answer = self.table.take(key, n, Nanos::new(now));
         let latest = self.latest();
-        let brought = if self.fixed { 0 } else { self.changes()?.brought(latest) };
+        let brought = if self.fixed { Brought::default() } else { self.changes()?.brought(latest) };
         let call = Call { n, now, latest, brought };
         let foretold = peeked == Some(Ok(())) || remaining.is_some_and(|remaining| remaining >= n);
         match answer {
