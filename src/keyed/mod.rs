@@ -37,11 +37,11 @@ use crate::time::Nanos;
 /// ```
 /// use std::net::IpAddr;
 /// use std::sync::Arc;
-/// use tollgate::{Keyed, Quota};
+/// use tollgate::{IpPrefix, Keyed, Quota};
 ///
-/// let logins = Arc::new(Keyed::<IpAddr>::token_bucket(Quota::per_minute(5)).max_keys(100_000).build()?);
+/// let logins = Arc::new(Keyed::<IpPrefix>::token_bucket(Quota::per_minute(5)).max_keys(100_000).build()?);
 /// let client: IpAddr = "203.0.113.9".parse()?;
-/// match logins.try_acquire(&client) {
+/// match logins.try_acquire(&IpPrefix::of(client)) {
 ///     Ok(()) => println!("go on"),
 ///     Err(refused) => println!("429, Retry-After: {:?}", refused.retry_after_secs()),
 /// }
@@ -106,6 +106,8 @@ use crate::time::Nanos;
 /// - While somebody waits on a key its state is in a queue, of about a kilobyte and 144 bytes for each who waits, and calls on that
 ///   key take a short lock. Afterwards the key is as it was. It keeps its place in the table meanwhile.
 /// - Newcomers who share one budget ([`WhenFull::Share`]) wait in one line.
+/// - Only tasks wait by key, there is no `acquire_blocking`: a thread asks, and sleeps for [`Refused::retry_after`]. The wait ends
+///   with `()`, there is no permit to hold.
 ///
 /// # Logs, and a quota for each key
 ///
