@@ -33,7 +33,7 @@
 //! | calls that should wait for their turn: a fragile service, a paced job | [`Shaper`] |
 //! | the same for a provider that counts by the minute, wherever its minute begins | [`Shaper::over`] a [`SlidingLog`] |
 //! | the same under another law | [`Shaper::over`] a limiter |
-//! | a budget for each key, to ask or to wait for: user, address, route | [`Keyed`] |
+//! | a budget for each key, to ask or to wait for: user, tenant, route; clients by address are [`IpPrefix`]es | [`Keyed`] |
 //!
 //! Mistakes that are often made, and what is better:
 //!
@@ -72,8 +72,9 @@
 //!
 //! # Errors
 //!
-//! There are two, and both are small `Copy` values: [`QuotaError`] from setting up (a zero period, a limit that the law does not
-//! take), and [`Refused`] from asking. `Box<dyn Error>` takes both.
+//! [`Refused`] comes from asking. From setting up come [`QuotaError`] (a zero period, a limit that the law does not take), for a
+//! table of keys [`KeyedError`], and for prefixes of addresses [`PrefixTooLong`]. All are small `Copy` values, and `Box<dyn Error>`
+//! takes each.
 //!
 //! # In a field, and behind a generic
 //!
@@ -119,10 +120,64 @@
 //! }
 //! ```
 //!
+//! The same for keys. The default law of a [`Keyed`] is that of a token bucket, called [`Gcra`]; `quota_for` makes it [`PerKey`].
+//! With `str` as the key type no `String` is made to ask.
+//!
+//! ```
+//! use std::error::Error;
+//! use std::hash::Hash;
+//! use std::sync::{Arc, LazyLock};
+//! use std::time::Duration;
+//! use tollgate::{Clock, Gcra, IpPrefix, Keyed, KeyedError, PerKey, Quota, Refused, SlidingLogLaw};
+//!
+//! struct App {
+//!     logins: Keyed<IpPrefix, SlidingLogLaw>,
+//!     tenants: Keyed<str, PerKey<Gcra>>,
+//!     hosts: Arc<Keyed<str>>,
+//! }
+//!
+//! impl App {
+//!     fn new() -> Result<Self, KeyedError> {
+//!         let gold = |tenant: &str| (tenant == "gold").then(|| Quota::per_second(100).burst(50));
+//!         Ok(Self {
+//!             logins: Keyed::sliding_log(Quota::per_minute(5)).build()?,
+//!             tenants: Keyed::token_bucket(Quota::per_second(5)).quota_for(gold).build()?,
+//!             hosts: Arc::new(Keyed::token_bucket(Quota::per_second(10).burst(1)).build()?),
+//!         })
+//!     }
+//!
+//!     async fn call(&self, host: &str) -> Result<(), Refused> {
+//!         self.hosts.acquire(host).within(Duration::from_secs(2)).await
+//!     }
+//! }
+//!
+//! fn admit<K: Hash + ?Sized, C: Clock>(table: &Keyed<K, Gcra, C>, key: &K) -> Result<(), Refused> {
+//!     table.try_acquire(key)
+//! }
+//!
+//! static LOG: LazyLock<Keyed<str>> = LazyLock::new(|| {
+//!     let each_target = Quota::per_second(1).burst(5);
+//!     Keyed::token_bucket(each_target).max_keys(1_000).build().expect("memory for a thousand keys")
+//! });
+//!
+//! fn main() -> Result<(), Box<dyn Error>> {
+//!     let app = App::new()?;
+//!     app.logins.try_acquire(&IpPrefix::of([203, 0, 113, 9]))?;
+//!     app.tenants.try_acquire("gold")?;
+//!     admit(&app.hosts, "example.org")?;
+//!     if LOG.try_acquire("db").is_ok() {
+//!         eprintln!("sent");
+//!     }
+//!     app.hosts.set_quota(Quota::per_second(20).burst(1))?; // while it is in use
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Testing your own code
 //!
-//! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. A
-//!   shaper on a manual clock ([`Timer::Manual`]) needs no runtime; moving the clock wakes the waits that are due.
+//! - Give the limiter a [`ManualClock`] (`with_clock`, or `clock` in the builders) and move it: no waiting, exact results. An `Arc`
+//!   of a clock is a clock, so the test can keep one to move. A shaper on a manual clock ([`Timer::Manual`]) needs no runtime;
+//!   moving the clock wakes the waits that are due.
 //! - Under tokio's paused clock (its feature `test-util`) tasks that wait for a [`Shaper`] follow by themselves, unless it has
 //!   [`Timer::Precise`]. A [`TokenBucket`] or a [`Keyed`] on the default clock does not; give it a `TokioClock`.
 //! - While a *thread* waits (`acquire_blocking`) nothing moves tokio's paused clock by itself, in `spawn_blocking` neither:
