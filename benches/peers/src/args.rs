@@ -49,6 +49,11 @@ Tables:
   every round (A B C, B C A, ...), so what the machine does meanwhile meets them all. A system that panics, or does not end, is
   reported as such and left out of the rest of the case. The head tells the machine and the versions.
 
+  A cell like 29.5 (21.0..48.3) is such a median with its range: where ranges overlap much, the machine was busy, and the order
+  of the systems says little. ns is the time of one call. ratio_to_floor is that time by that of the floor in the same round;
+  the floor does no more than read tollgate's clock, load a word and exchange it. In faults, least and allowed are the fewest and
+  the most that the law of the case lets pass; lawful is NO where what was admitted lies outside of them.
+
 JSON:
   One object a line: suite, case, system, metric, value, unit. A metric of several rounds has two lines more, NAME_min and
   NAME_max. A system without figures has the metric 'failed', with the reason as its value. The head goes to standard error.
