@@ -148,7 +148,7 @@ impl<K: ?Sized, A: OneQuota, C, S> KeyedBuilder<K, A, C, S> {
     /// # Cost
     ///
     /// Each key has a limiter of its own, in a map of sharded locks; see [`Keyed`]. The function is told the key itself, so
-    /// such a table is looked up by its key type: for names write `Keyed<str>`.
+    /// such a table is looked up by its key type: for names write `Keyed<str>`, since a `Keyed<String>` would want a `&String`.
     ///
     /// # Examples
     ///

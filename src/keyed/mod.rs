@@ -388,7 +388,7 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         A::asked(&self.plans, self.hasher.hash_one(key), key)
     }
 
-    /// Changes the quota of all keys.
+    /// Changes the quota of all keys that have none of their own (see [`quota_for`](KeyedBuilder::quota_for)).
     ///
     /// # Errors
     ///
