@@ -119,8 +119,8 @@ impl Slot {
     /// Replaces `seen` by `next`, if that is still the word. Else what the word is instead.
     #[inline]
     fn exchange(&self, seen: State, next: State) -> Result<(), State> {
-        // AcqRel and Acquire: see the module.
-        match self.word.compare_exchange(seen.bits(), next.bits(), Ordering::AcqRel, Ordering::Acquire) {
+        // Release and Acquire: see the module. What was exchanged had been loaded with Acquire before.
+        match self.word.compare_exchange(seen.bits(), next.bits(), Ordering::Release, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(word) => Err(State::from_bits(word)),
         }
@@ -373,10 +373,9 @@ impl<A: FieldLaw + Queued> Table<A> {
 
     /// Lets no key without a slot be judged before `rest`.
     fn raise_horizon(&self, rest: Nanos) {
-        // Acquire: one that is as high was raised by somebody else, and must be seen by whoever sees what comes next.
-        if self.horizon.load(Ordering::Acquire) < rest.get() {
-            // AcqRel: before the mark, see the module.
-            self.horizon.fetch_max(rest.get(), Ordering::AcqRel);
+        // Relaxed: whoever sees the mark, or what is written after it, sees the horizon as it is now or later.
+        if self.horizon.load(Ordering::Relaxed) < rest.get() {
+            self.horizon.fetch_max(rest.get(), Ordering::Relaxed);
         }
     }
 
@@ -537,8 +536,8 @@ impl<A: FieldLaw + Queued> Table<A> {
 
     /// When a key without a slot is judged: see the invariants.
     fn no_earlier_than_horizon(&self, now: Nanos) -> Nanos {
-        // Acquire: pairs with the raise in `take_over`.
-        now.max(Nanos::new(self.horizon.load(Ordering::Acquire)))
+        // Relaxed: whoever has lost his slot has seen the mark, or what is written after it, with Acquire.
+        now.max(Nanos::new(self.horizon.load(Ordering::Relaxed)))
     }
 
     /// The slot of a key.
