@@ -81,7 +81,9 @@ use crate::time::Nanos;
 /// # Changes of the quota
 ///
 /// [`set_quota`](Self::set_quota) takes the same time for any number of keys. A busy key carries its permits, as a limiter does; a
-/// key at rest has the new burst at once. Under [`Quota::UNLIMITED`] no key takes anything, and every key is at rest when that ends.
+/// key at rest has the new burst at once. So a burst that is lowered and raised again is whole again for the keys that were at rest
+/// under the lower one. Under [`Quota::UNLIMITED`] no key takes anything, and every key is at rest when that ends (but a start that
+/// a [`LeakyQueue`](crate::LeakyQueue) told stands).
 /// Each change makes a version, and there are 15: every 14th walks through the table first, some milliseconds for a million keys,
 /// while known keys go on. (The end of a time field, once in 26 days at most, counts as a change.)
 ///
