@@ -22,6 +22,7 @@ mod keyed_runtimes;
 mod keyed_waiting;
 mod keyed_waiting_changes;
 mod keyed_waiting_random;
+mod keyed_waiting_reports;
 mod keyed_waiting_threads;
 mod laws;
 mod laws_seeds;
