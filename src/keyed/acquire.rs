@@ -69,6 +69,23 @@ impl<K: ?Sized, A: KeyedWaitable, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Cancel safety
     ///
     /// See [`AcquireKey`].
+    ///
+    /// # Examples
+    ///
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+    /// use tollgate::{Keyed, Quota, TokioClock};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let hosts = Keyed::<str>::token_bucket(Quota::per_second(10).burst(4)).clock(TokioClock).build()?;
+    /// let start = tokio::time::Instant::now();
+    /// hosts.acquire_n("example.org", 4).await?;
+    /// hosts.acquire_n("example.org", 3).await?;
+    /// assert_eq!(start.elapsed().as_millis(), 300);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn acquire_n<Q>(&self, key: &Q, n: u64) -> AcquireKey<'_, A, C>
     where
         Q: Hash + ?Sized,
@@ -91,6 +108,24 @@ impl<K: ?Sized, A: KeyedWaitable, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Cancel safety
     ///
     /// See [`AcquireKey`].
+    ///
+    /// # Examples
+    ///
+    #[cfg_attr(feature = "tokio", doc = "```")]
+    #[cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+    /// use std::time::Duration;
+    /// use tollgate::{Keyed, Quota, Refused, TokioClock};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let hosts = Keyed::<str>::token_bucket(Quota::per_second(10).burst(1)).clock(TokioClock).build()?;
+    /// hosts.acquire("example.org").await?;
+    /// let refused = hosts.acquire_within("example.org", Duration::from_millis(99)).await;
+    /// assert_eq!(refused, Err(Refused::DeadlineTooSoon { wait: Duration::from_millis(100) })); // at once
+    /// hosts.acquire_within("example.org", Duration::from_millis(100)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn acquire_within<Q>(&self, key: &Q, limit: Duration) -> AcquireKey<'_, A, C>
     where
         Q: Hash + ?Sized,

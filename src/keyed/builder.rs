@@ -82,6 +82,20 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     }
 
     /// Sets what becomes of a newcomer where all places are taken by busy keys. A busy key never loses its place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota, Refused, WhenFull};
+    ///
+    /// let strict = Keyed::<str>::token_bucket(Quota::per_hour(1)).max_keys(0).build()?;
+    /// assert!(matches!(strict.try_acquire("ann"), Err(Refused::NoRoom { .. })));
+    ///
+    /// let shared = Keyed::<str>::token_bucket(Quota::per_hour(1)).max_keys(0).when_full(WhenFull::Share).build()?;
+    /// shared.try_acquire("ann")?;
+    /// assert!(shared.try_acquire("bob").is_err()); // ann had the one permit of all who find no place
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn when_full(self, policy: WhenFull) -> Self {
         Self { when_full: policy, ..self }
     }
@@ -117,6 +131,19 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     ///
     /// A key is known by 64 bits of its hash. Who could choose keys whose hashes are equal could use up what is another's, so take
     /// a hasher with random keys of its own where keys come from outside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::hash::{BuildHasherDefault, DefaultHasher};
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// // Numbers that nobody outside can choose.
+    /// let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    /// let workers = Keyed::<u32>::token_bucket(Quota::per_second(10)).hasher(hasher).build()?;
+    /// workers.try_acquire(&7)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn hasher<T: BuildHasher>(self, hasher: T) -> KeyedBuilder<K, A, C, T> {
         let Self { quota, max_keys, when_full, clock, hasher: _, places, plans, key } = self;
         KeyedBuilder { quota, max_keys, when_full, clock, hasher, places, plans, key }
@@ -127,6 +154,15 @@ impl<K: ?Sized, A: KeyedLaw, C, S> KeyedBuilder<K, A, C, S> {
     /// # Errors
     ///
     /// [`KeyedError`] says what was wrong: a limit that the law does not take, more keys than a table takes, or no memory for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, KeyedError, Quota};
+    ///
+    /// let built = Keyed::<str>::token_bucket(Quota::per_second(1)).max_keys(usize::MAX).build();
+    /// assert!(matches!(built, Err(KeyedError::TooManyKeys { .. })));
+    /// ```
     pub fn build(self) -> Result<Keyed<K, A, C, S>, KeyedError> {
         A::check(&self.quota).map_err(KeyedError::Quota)?;
         let store = A::store(self.quota, self.max_keys, self.when_full)?;

@@ -176,6 +176,18 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Errors
     ///
     /// [`Refused`] says why and when to come back: too soon, exceeds capacity, never, or no room for a new key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<String>::token_bucket(Quota::per_hour(1)).build()?;
+    /// users.try_acquire("ann")?;
+    /// assert!(users.try_acquire("ann").is_err());
+    /// users.try_acquire("bob")?; // has his own
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_acquire<Q>(&self, key: &Q) -> Result<(), Refused>
     where
         Q: Hash + ?Sized,
@@ -189,6 +201,18 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Errors
     ///
     /// As [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire_n("ann", 4)?;
+    /// assert!(users.try_acquire_n("ann", 2).is_err()); // and takes nothing
+    /// users.try_acquire("ann")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_acquire_n<Q>(&self, key: &Q, n: u64) -> Result<(), Refused>
     where
         Q: Hash + ?Sized,
@@ -202,6 +226,19 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Errors
     ///
     /// As [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_second(1)).build()?;
+    /// users.try_acquire_at("ann", Duration::ZERO)?;
+    /// assert!(users.try_acquire_at("ann", Duration::from_millis(999)).is_err());
+    /// users.try_acquire_at("ann", Duration::from_secs(1))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_acquire_at<Q>(&self, key: &Q, now: impl Into<Nanos>) -> Result<(), Refused>
     where
         Q: Hash + ?Sized,
@@ -225,6 +262,18 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
 
     /// Gives `n` permits of a key back whose work did not happen, at most those that still count. See
     /// [`Limiter::refund`](crate::Limiter::refund).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire_n("ann", 5)?;
+    /// users.refund("ann", 2);
+    /// assert_eq!(users.available("ann"), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refund<Q>(&self, key: &Q, n: u64)
     where
         Q: Hash + ?Sized,
@@ -243,6 +292,18 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     }
 
     /// Forgets all that was taken of a key: the whole burst or limit is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire_n("ann", 5)?;
+    /// users.reset("ann");
+    /// assert_eq!(users.available("ann"), 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reset<Q>(&self, key: &Q)
     where
         Q: Hash + ?Sized,
@@ -267,6 +328,19 @@ impl<K: ?Sized, A: KeyedSchedule, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Errors
     ///
     /// As [`Limiter::schedule`](crate::Limiter::schedule), and [`Refused::NoRoom`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, ManualClock, Nanos, Quota};
+    ///
+    /// let quota = Quota::per_second(2);
+    /// let hosts = Keyed::<str>::leaky_queue(quota).clock(ManualClock::new()).build()?;
+    /// assert_eq!(hosts.schedule("a")?, Nanos::from_millis(0));
+    /// assert_eq!(hosts.schedule("a")?, Nanos::from_millis(500));
+    /// assert_eq!(hosts.schedule("b")?, Nanos::from_millis(0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn schedule<Q>(&self, key: &Q) -> Result<Nanos, Refused>
     where
         Q: Hash + ?Sized,
@@ -321,6 +395,18 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     /// # Errors
     ///
     /// The [`Refused`] that the request would get.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.peek("ann", 5)?;
+    /// users.try_acquire("ann")?;
+    /// assert!(users.peek("ann", 5).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn peek<Q>(&self, key: &Q, n: u64) -> Result<(), Refused>
     where
         Q: Hash + ?Sized,
@@ -343,6 +429,17 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     }
 
     /// The whole permits of a key that are there now; `u64::MAX` if unlimited. Whether there is room for a new key is not asked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire("ann")?;
+    /// assert_eq!((users.available("ann"), users.available("bob")), (4, 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn available<Q>(&self, key: &Q) -> u64
     where
@@ -363,6 +460,18 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     }
 
     /// Limit, remaining, and the times until one permit of a key and until all of them are there: one consistent value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire_n("ann", 5)?;
+    /// let seen = users.snapshot("ann");
+    /// assert_eq!((seen.limit, seen.remaining), (5, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn snapshot<Q>(&self, key: &Q) -> Snapshot
     where
@@ -396,6 +505,18 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
     ///
     /// [`QuotaError`] if the law does not take the quota: a limit too large for a [`SlidingCounter`](crate::SlidingCounter) or a
     /// [`SlidingLog`](crate::SlidingLog). Then nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<str>::token_bucket(Quota::per_hour(5)).build()?;
+    /// users.try_acquire_n("ann", 3)?;
+    /// users.set_quota(Quota::per_hour(1).burst(10))?;
+    /// assert_eq!((users.available("ann"), users.available("bob")), (2, 10)); // what was left, and the new burst
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
         self.set_quota_at(quota, self.clock.now())
     }
@@ -413,6 +534,21 @@ impl<K: ?Sized, A: KeyedLaw, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
 
     /// How many keys are busy now: those of which something still counts. Walks through the whole table; beside calls that are under
     /// way, each key counts at an instant of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Keyed, ManualClock, Quota};
+    ///
+    /// let clock = ManualClock::new();
+    /// let users = Keyed::<str>::token_bucket(Quota::per_second(1)).clock(clock.clone()).build()?;
+    /// users.try_acquire("ann")?;
+    /// assert_eq!(users.len(), 1);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(users.len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.len_at(self.clock.now())
@@ -445,6 +581,16 @@ impl<K: ?Sized, A: KeyedLaw, C, S> Keyed<K, A, C, S> {
     }
 
     /// The bytes that the table takes, with the queues of keys on which somebody waits, but without the places in those.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Keyed, Quota};
+    ///
+    /// let users = Keyed::<String>::token_bucket(Quota::per_second(1)).max_keys(1_000_000).build()?;
+    /// assert!(users.memory() <= 32 * 1_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
         self.store.memory()

@@ -57,6 +57,17 @@ impl IpPrefix {
     }
 
     /// How many bits all its addresses share.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::net::Ipv6Addr;
+    /// use tollgate::IpPrefix;
+    ///
+    /// let client = IpPrefix::of("2001:db8::1".parse::<Ipv6Addr>()?);
+    /// assert_eq!((client.address().to_string().as_str(), client.length()), ("2001:db8::", 64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn length(&self) -> u8 {
         self.length
