@@ -22,7 +22,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures for people, far from any limit")]
 
 mod args;
-#[allow(dead_code, unused_imports, reason = "the examples draw more kinds of marks")]
+#[expect(dead_code, unused_imports, reason = "the examples draw more kinds of marks")]
 #[path = "../../../examples/chart/mod.rs"]
 mod chart;
 mod isolate;
