@@ -27,7 +27,9 @@ const WAITED: u64 = 2;
 /// - `version`: the quota under which the word was written. 0 is none: the field then says what the slot is instead of the
 ///   state of a key, which is *empty*, *marked* (being taken over) or *waited* (the state is in a queue).
 /// - `generation`: turned by each take-over, so that a call that has read the word of the slot's last owner can't write to its
-///   new one, whatever was given back meanwhile.
+///   new one, whatever was given back meanwhile. What remains possible: a thread that sleeps between its load and its exchange
+///   through two take-overs (or a multiple), with permits given back between them, and finds the very same word, charges one
+///   request to another key.
 /// - `field`: what the law counts, as in the [`Word`](crate::word::Word) of a limiter. 0 is a key never seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(u64);
