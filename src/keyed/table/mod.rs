@@ -387,8 +387,9 @@ impl<A: FieldLaw + Queued> Table<A> {
         let fingerprint = key.fingerprint;
         let answer = self.look(fingerprint, now, |record, field, at, known| match A::admit(record, field, at, n) {
             Admission::Refused(refused) => Ok(Err(refused)),
-            Admission::Granted(next) if next != field && !known => self.room(fingerprint, n, at),
-            Admission::Granted(_) | Admission::Beyond => Ok(Ok(())),
+            Admission::Granted(next) if known || next == field => Ok(Ok(())),
+            Admission::Beyond if known => Ok(Ok(())),
+            Admission::Granted(_) | Admission::Beyond => self.room(fingerprint, n, at),
         });
         answer.and_then(|answer| answer)
     }

@@ -81,6 +81,11 @@ fn a_newcomer_without_a_place_is_refused_or_shares_one() {
 fn a_table_of_any_size_is_built_or_says_why_not() {
     let sized = |keys| Keyed::<u64>::token_bucket(Quota::per_hour(1)).max_keys(keys).build();
     assert!(matches!(sized(0).unwrap().try_acquire(&1), Err(Refused::NoRoom { max_keys: 0, retry_after: None })));
+    // At an instant that no time field holds either.
+    assert!(matches!(
+        sized(0).unwrap().peek_at(&1, 1, u64::MAX),
+        Err(Refused::NoRoom { max_keys: 0, retry_after: None })
+    ));
     for keys in 1..50 {
         let table = sized(keys).unwrap();
         assert_eq!(table.max_keys(), keys);
