@@ -29,7 +29,10 @@
 #![expect(private_bounds, private_interfaces, reason = "public by name only")]
 
 mod places;
+mod queues;
+mod slot;
 mod state;
+mod vacant;
 mod versions;
 
 use std::fmt;
@@ -37,19 +40,19 @@ use std::fmt;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
-use self::places::{Line, Pair, Places, Spread};
+use self::places::{Pair, Places, Spread};
+use self::slot::{Found, Slot};
 use self::state::State;
+use self::vacant::{ENOUGH, Place};
 use self::versions::Versions;
-use super::law::{Asked, Police, Schedule, Store, Wait};
-use super::waiting::{Home, KeyQueue, Queued, Queues, Visit, Whose};
+use super::law::{Asked, Police, Schedule, Store};
+use super::waiting::{Home, KeyQueue, Queued, Queues, Whose};
 use super::{KeyedError, WhenFull};
 use crate::algorithm::LeakyQueueLaw;
 use crate::algorithm::field::{Admission, FieldLaw};
-use crate::algorithm::gcra::FIELD_END;
 use crate::quota::Quota;
 use crate::refused::Refused;
-use crate::shaper::pace::{Settings, Waitable};
-use crate::shaper::queue::Queue;
+use crate::shaper::pace::Waitable;
 use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Nanos;
@@ -71,114 +74,6 @@ pub struct Table<A: FieldLaw + Queued> {
 
 /// The lock of a part of the keys, and the queues of those that have one.
 type Stripe<A> = CachePadded<Mutex<Queues<<A as Queued>::Queue>>>;
-
-/// A place for the state of one key.
-#[derive(Debug, Default)]
-struct Slot {
-    word: AtomicU64,
-    /// The fingerprint of the key.
-    tag: AtomicU64,
-}
-
-/// Where a key was found.
-enum Found<'a> {
-    Slot(&'a Slot, State),
-    /// The slot says that the state is in a queue.
-    Waited(&'a Slot, State),
-    /// Nowhere, or its slot is being taken over.
-    Nowhere,
-}
-
-/// Where a newcomer may go.
-enum Place<'a> {
-    /// The slot is marked, and the caller's to write.
-    Marked(&'a Slot, State),
-    /// All are busy; the first of them is at rest then, if it ever is.
-    Nowhere(Option<Nanos>),
-}
-
-impl Slot {
-    #[inline]
-    fn load(&self) -> State {
-        // Acquire: see the module.
-        State::from_bits(self.word.load(Ordering::Acquire))
-    }
-
-    #[inline]
-    fn tag(&self) -> u64 {
-        // Acquire: see the module.
-        self.tag.load(Ordering::Acquire)
-    }
-
-    /// Whether the word is still `seen`, so that what was read since is true.
-    #[inline]
-    fn still(&self, seen: State) -> bool {
-        self.load() == seen
-    }
-
-    /// Replaces `seen` by `next`, if that is still the word. Else what the word is instead.
-    #[inline]
-    fn exchange(&self, seen: State, next: State) -> Result<(), State> {
-        // Release and Acquire: see the module. What was exchanged had been loaded with Acquire before.
-        match self.word.compare_exchange(seen.bits(), next.bits(), Ordering::Release, Ordering::Acquire) {
-            Ok(_) => Ok(()),
-            Err(word) => Err(State::from_bits(word)),
-        }
-    }
-
-    /// The slot as that of a key, if it is that one's.
-    #[inline]
-    fn found_by(&self, fingerprint: u64) -> Option<Found<'_>> {
-        let word = self.load();
-        let found = if word.is_key() { Found::Slot(self, word) } else { Found::Waited(self, word) };
-        ((word.is_key() || word.is_waited()) && self.tag() == fingerprint).then_some(found)
-    }
-
-    /// The slot as that of a key that is known to have it.
-    fn found(&self) -> Found<'_> {
-        match self.load() {
-            word if word.is_key() => Found::Slot(self, word),
-            word => Found::Waited(self, word),
-        }
-    }
-
-    /// Writes a slot that the caller has marked.
-    fn settle(&self, fingerprint: u64, word: State) {
-        // Release: see the module. Nobody else writes a marked slot.
-        self.tag.store(fingerprint, Ordering::Release);
-        self.word.store(word.bits(), Ordering::Release);
-    }
-}
-
-impl Line {
-    /// The slot of a key in this line.
-    #[inline]
-    fn find(&self, fingerprint: u64) -> Option<Found<'_>> {
-        // Tags before words only to pass over the slots of others, all four at once: nobody can foretell which it is.
-        let mut matching = 0u32;
-        for (index, slot) in self.0.iter().enumerate() {
-            matching |= u32::from(slot.tag() == fingerprint) << index;
-        }
-        while matching != 0 {
-            let found = self.0.get(matching.trailing_zeros() as usize).and_then(|slot| slot.found_by(fingerprint));
-            if found.is_some() {
-                return found;
-            }
-            matching &= matching.wrapping_sub(1);
-        }
-        None
-    }
-
-    /// How many slots were never used.
-    fn empty(&self) -> usize {
-        self.0.iter().filter(|slot| slot.load().is_empty()).count()
-    }
-
-    /// The slot of a key in this line, where it will seldom be.
-    fn find_rarely(&self, fingerprint: u64) -> Option<Found<'_>> {
-        self.0.iter().filter(|slot| slot.tag() == fingerprint).find_map(|slot| slot.found_by(fingerprint))
-    }
-}
 
 impl<A: FieldLaw + Queued> Table<A> {
     /// The most keys that a table takes: 2^28, in 8 GiB.
@@ -334,51 +229,6 @@ impl<A: FieldLaw + Queued> Table<A> {
         }
     }
 
-    /// Marks a slot for a newcomer who holds the lock of his stripe.
-    fn take_over(&self, key: Spread, now: Nanos) -> Place<'_> {
-        loop {
-            let Some(Vacant { slot, word, horizon }) = self.free(key, now) else {
-                return Place::Nowhere(self.earliest(key));
-            };
-            self.raise_horizon(horizon);
-            if slot.exchange(word, word.marked()).is_ok() {
-                return Place::Marked(slot, word.marked());
-            }
-        }
-    }
-
-    /// The slot that a newcomer should take: see [`places`].
-    fn free(&self, key: Spread, now: Nanos) -> Option<Vacant<'_>> {
-        let home = Free::of(self, self.places.home(key), now);
-        let chosen = if home.slots >= ENOUGH {
-            home
-        } else {
-            let far = Free::of(self, self.places.far(key), now);
-            if far.slots > home.slots { far } else { home }
-        };
-        chosen.first.or_else(|| Free::of(self, self.places.spare(key), now).first)
-    }
-
-    /// The first instant at which a key is at rest that is where `key` may be.
-    #[cold]
-    fn earliest(&self, key: Spread) -> Option<Nanos> {
-        let rest = |slot: &Slot| {
-            let word = slot.load();
-            let version = self.versions.current();
-            let field = word.is_key().then(|| self.versions.field(word, version))?;
-            A::rest(&self.versions.record(version), field)
-        };
-        self.places.all(key).flat_map(|line| &line.0).filter_map(rest).min()
-    }
-
-    /// Lets no key without a slot be judged before `rest`.
-    fn raise_horizon(&self, rest: Nanos) {
-        // Relaxed: whoever sees the mark, or what is written after it, sees the horizon as it is now or later.
-        if self.horizon.load(Ordering::Relaxed) < rest.get() {
-            self.horizon.fetch_max(rest.get(), Ordering::Relaxed);
-        }
-    }
-
     /// Tells what a request of `n` would be answered, unless the state is in a queue.
     fn look_for(&self, key: Asked, n: u64, now: Nanos) -> Result<Result<(), Refused>, Whose> {
         if n == 0 {
@@ -469,38 +319,6 @@ impl<A: FieldLaw + Queued> Table<A> {
         }
     }
 
-    /// The lock of a queue.
-    fn queues(&self, whose: Whose) -> &Stripe<A> {
-        match whose {
-            Whose::Key(fingerprint) => &self.stripes[self.places.stripe(Spread::of(fingerprint))],
-            Whose::Shared => &self.stripes[0],
-        }
-    }
-
-    /// Moves the state of a queue that nobody uses back into its slot. If it does not fit the version that is current, says which that
-    /// is, and the instant to which the origin must move.
-    fn retire(&self, whose: Whose, queues: &mut Queues<A::Queue>) -> Result<(), (usize, Nanos)> {
-        let Some(queue) = queues.unused(whose) else { return Ok(()) };
-        let found = match whose {
-            Whose::Key(fingerprint) => self.find(fingerprint),
-            Whose::Shared => self.shared.as_ref().map_or(Found::Nowhere, |shared| shared.found()),
-        };
-        if let Found::Waited(slot, word) = found {
-            // A set that is read under a stripe lock is not rewritten meanwhile.
-            let version = self.versions.current();
-            let (next, (record, field)) = (self.versions.record(version), queue.law().state());
-            // Under the same version nothing has changed, not even what a key at rest tells to clocks that are behind.
-            let carried = if record == next { field } else { A::carried(&record, field, &next) };
-            if carried == FIELD_END {
-                return Err((version, queue.latest()));
-            }
-            // Nobody else writes the word of a waited key, which needs this lock.
-            let _ = slot.exchange(word, word.with_key(version, carried));
-        }
-        queues.close(whose);
-        Ok(())
-    }
-
     /// Brings every word forward to the version that is current, before its successor takes a number that words may still name.
     fn walk(&self, current: usize) {
         // With all of them nobody is between a mark and the word that follows it. A decision without a lock that is under way fails,
@@ -522,11 +340,6 @@ impl<A: FieldLaw + Queued> Table<A> {
     fn slots(&self) -> impl Iterator<Item = &Slot> {
         let shared = self.shared.iter().map(|shared| &**shared);
         self.places.slots().chain(shared)
-    }
-
-    /// Whether a newcomer would find a slot.
-    fn has_room(&self, fingerprint: u64, now: Nanos) -> bool {
-        self.free(Spread::of(fingerprint), now).is_some()
     }
 
     /// A refusal for want of a slot.
@@ -562,26 +375,6 @@ impl<A: FieldLaw + Queued> Table<A> {
         let [far, spare] = [self.places.far(key), self.places.spare(key)];
         let mut others = far.iter().flatten().chain(spare.iter().flatten());
         others.find_map(|line| line.find_rarely(fingerprint)).unwrap_or(Found::Nowhere)
-    }
-}
-
-impl<A: FieldLaw + Waitable> Table<A> {
-    /// Lets the caller use the queue of a state that is `found` under its lock, which moves there if it is in a slot.
-    fn visit_found<'a>(&'a self, whose: Whose, places: usize, found: impl FnOnce() -> Found<'a>) -> Visited<'a, A> {
-        let (version, quota) = self.versions.in_force();
-        let mut queues = self.queues(whose).lock();
-        match found() {
-            Found::Waited(..) => queues.join(self, whose).map_or(Visited::Changed, Visited::Yes),
-            Found::Nowhere => Visited::Nowhere,
-            // The version after the word, as always; a change from here on finds the queue.
-            Found::Slot(slot, word)
-                if self.versions.current() == version && slot.exchange(word, word.waited()).is_ok() =>
-            {
-                let law = A::law(quota, &self.versions.record(version), self.versions.field(word, version));
-                Visited::Yes(queues.open(self, whose, Queue::new(law, Settings::of_key(places))))
-            }
-            Found::Slot(..) => Visited::Changed,
-        }
     }
 }
 
@@ -666,65 +459,6 @@ impl<A: FieldLaw + Waitable> Police for Table<A> {
     }
 }
 
-impl<A: FieldLaw + Waitable> Wait for Table<A> {
-    type Law = A;
-
-    fn visit(&self, key: Asked, now: Nanos, places: usize) -> Option<Visit<'_, Self>> {
-        let own = Whose::Key(key.fingerprint);
-        loop {
-            match self.visit_found(own, places, || self.find(key.fingerprint)) {
-                Visited::Yes(visit) => return Some(visit),
-                Visited::Changed => {}
-                Visited::Nowhere => break,
-            }
-        }
-        let shared = self.shared.as_ref()?;
-        let at = self.no_earlier_than_horizon(now);
-        if let Found::Slot(slot, word) = shared.found() {
-            let rests = self.look_at(slot, word, |record, field| A::is_at_rest(record, field, at));
-            if rests.unwrap_or(false) && self.has_room(key.fingerprint, now) {
-                return None;
-            }
-        }
-        loop {
-            match self.visit_found(Whose::Shared, places, || shared.found()) {
-                Visited::Yes(visit) => return Some(visit),
-                Visited::Changed => {}
-                Visited::Nowhere => return None,
-            }
-        }
-    }
-
-    fn waiting(&self, key: Asked, now: Nanos) -> usize {
-        let whose = match self.find(key.fingerprint) {
-            Found::Slot(..) => return 0,
-            Found::Waited(..) => Whose::Key(key.fingerprint),
-            Found::Nowhere if self.shared.is_none() => return 0,
-            Found::Nowhere => Whose::Shared,
-        };
-        self.join(whose, None, now).map_or(0, |queue| queue.waiting(now))
-    }
-}
-
-impl<A: FieldLaw + Queued> Home for Table<A> {
-    type Queue = A::Queue;
-
-    fn join(&self, whose: Whose, _: Option<Quota>, _: Nanos) -> Option<Visit<'_, Self>> {
-        self.queues(whose).lock().join(self, whose)
-    }
-
-    fn leave(&self, whose: Whose) {
-        let mut queues = self.queues(whose).lock();
-        queues.leave(whose);
-        while let Err((version, at)) = self.retire(whose, &mut queues) {
-            // With no lock held, since the walk takes them all.
-            drop(queues);
-            self.versions.move_origin(version, at, |current| self.walk(current));
-            queues = self.queues(whose).lock();
-        }
-    }
-}
-
 impl Schedule for Table<LeakyQueueLaw> {
     fn schedule(&self, key: Asked, n: u64, now: Nanos) -> Result<Nanos, Refused> {
         let start = |record: &_, field, at| LeakyQueueLaw::start_of(record, field, at);
@@ -745,15 +479,6 @@ pub(super) struct Taken<A: FieldLaw> {
     pub(super) at: Nanos,
 }
 
-/// What came of the wish to use a queue.
-enum Visited<'a, A: FieldLaw + Queued> {
-    Yes(Visit<'a, Table<A>>),
-    /// Somebody else changed the word or the quota: look again.
-    Changed,
-    /// There is no state to move into a queue.
-    Nowhere,
-}
-
 /// What came of a decision.
 enum Decision<A: FieldLaw> {
     Done(Result<Taken<A>, Refused>),
@@ -763,52 +488,6 @@ enum Decision<A: FieldLaw> {
     Beyond(usize, Nanos),
     /// The state is in a queue.
     Waited(Whose),
-}
-
-/// A slot that may be taken over.
-#[derive(Clone, Copy)]
-struct Vacant<'a> {
-    slot: &'a Slot,
-    word: State,
-    /// By when its key was at rest, by every clock.
-    horizon: Nanos,
-}
-
-/// What a newcomer may take of two lines.
-struct Free<'a> {
-    /// How many slots. No more than [`ENOUGH`] are counted.
-    slots: usize,
-    first: Option<Vacant<'a>>,
-}
-
-/// How many slots must be free at home for a newcomer not to look further. A model's pair has two.
-const ENOUGH: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 3 };
-
-impl<'a> Free<'a> {
-    fn of<A: FieldLaw + Queued>(table: &Table<A>, lines: Option<[&'a Line; 2]>, now: Nanos) -> Self {
-        let mut free = Self { slots: 0, first: None };
-        for line in lines.into_iter().flatten() {
-            let words = line.0.each_ref().map(Slot::load);
-            // After the words. One that is replaced meanwhile can't be taken over.
-            let version = table.versions.current();
-            let record = table.versions.record(version);
-            for (slot, word) in line.0.iter().zip(words) {
-                let field = if word.is_key() { table.versions.field(word, version) } else { 0 };
-                if !word.is_empty() && (!word.is_key() || !A::is_at_rest(&record, field, now)) {
-                    continue;
-                }
-                if free.first.is_none() {
-                    let horizon = if word.is_key() { <A as FieldLaw>::horizon(&record, field) } else { Nanos::ZERO };
-                    free.first = Some(Vacant { slot, word, horizon });
-                }
-                free.slots = free.slots.saturating_add(1);
-                if free.slots == ENOUGH {
-                    return free;
-                }
-            }
-        }
-        free
-    }
 }
 
 /// So many of them, or an error if there is no memory for as many.

@@ -9,7 +9,8 @@
 //! are practically no newcomers without a place: none in 120 million, see the example `keys`. (Simpler choices: one pair alone would
 //! refuse 2 in 100 at the end, and the emptier one of two lines would put 27 of 100 far away.)
 
-use super::{KeyedError, Slot};
+use super::KeyedError;
+use super::slot::Slot;
 
 /// Slots in a cache line. A model's table is full with a few keys.
 const SLOTS: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 1 } else { 4 };
