@@ -392,3 +392,29 @@ laws! {
     bucket_with_plans: Keyed::<u64>::token_bucket(Quota::per_second(1)).quota_for(|_| None::<Quota>), every SECOND;
     window_with_plans: Keyed::<u64>::fixed_window(Quota::per_second(1)).quota_for(|_| None::<Quota>), every SECOND;
 }
+
+#[test]
+fn who_shared_a_place_waits_for_what_is_left_though_there_is_room_by_then() {
+    let (quota, clock) = (Quota::per_second(1).burst(1), ManualClock::new());
+    macro_rules! waits {
+        ($places:expr, $builder:expr) => {
+            let table = $builder.max_keys(1).when_full(WhenFull::Share).clock(clock.clone()).build().unwrap();
+            (0..$places).for_each(|key| table.try_acquire(&key).unwrap());
+            clock.advance(SECOND / 2);
+            table.try_acquire(&1_000).unwrap();
+            assert!(table.try_acquire(&1_001).is_err(), "it was in a place of its own");
+            clock.advance(SECOND / 2);
+            // The places are free, and what was shared is not there before half a second is over.
+            assert!(table.try_acquire(&1_000).is_err());
+            let mut wait = Task::new(table.acquire(&1_000));
+            assert!(wait.poll().is_pending());
+            clock.advance(SECOND / 2);
+            assert!(wait.poll().is_ready());
+            clock.advance(10 * SECOND);
+        };
+    }
+    // A table for one key has two pairs of lines.
+    waits!(16, Keyed::<u64>::token_bucket(quota));
+    waits!(1, Keyed::<u64>::sliding_log(quota));
+    waits!(1, Keyed::<u64>::token_bucket(quota).quota_for(move |_| quota));
+}

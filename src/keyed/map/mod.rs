@@ -535,9 +535,18 @@ impl<A: Waitable> Wait for Map<A> {
         let own = guarded.shard.write().visit(self, (&key, whose), begin);
         let (visit, whose) = match own {
             Some(visit) => (visit, whose),
+            // It owes what those do who shared a place, so it takes one of its own with that.
+            None if self.room(now).is_ok() => {
+                let visit = self.change(guarded, |shard| {
+                    let (law, _) = self.debt_of_shared(&shard.quota_of(&key), shard.judged(now));
+                    let law = law.filter(|law| !shard.knows(&key) && self.reserve(guarded, law))?;
+                    shard.insert(&key, law);
+                    shard.visit(self, (&key, whose), begin)
+                });
+                (visit?, whose)
+            }
             None => {
-                let shared = self.shared.as_ref().filter(|_| self.room(now).is_err())?;
-                let visit = shared.shard.write().visit(self, (&SHARED, Whose::Shared), begin)?;
+                let visit = self.shared.as_ref()?.shard.write().visit(self, (&SHARED, Whose::Shared), begin)?;
                 (visit, Whose::Shared)
             }
         };
