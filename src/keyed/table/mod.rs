@@ -239,15 +239,15 @@ impl<A: FieldLaw + Queued> Table<A> {
             Admission::Refused(refused) => Ok(Err(refused)),
             Admission::Granted(next) if known || next == field => Ok(Ok(())),
             Admission::Beyond if known => Ok(Ok(())),
-            Admission::Granted(_) | Admission::Beyond => self.room(fingerprint, n, at),
+            Admission::Granted(_) | Admission::Beyond => self.room(fingerprint, n, now, at),
         });
         answer.and_then(|answer| answer)
     }
 
-    /// Whether a newcomer would find a place, and what he would be answered.
-    fn room(&self, fingerprint: u64, n: u64, now: Nanos) -> Result<Result<(), Refused>, Whose> {
+    /// Whether a newcomer who is judged at `at` would find a place, and what he would be answered at `now` if not.
+    fn room(&self, fingerprint: u64, n: u64, now: Nanos, at: Nanos) -> Result<Result<(), Refused>, Whose> {
         let key = Spread::of(fingerprint);
-        if self.free(key, now).is_some() {
+        if self.free(key, at).is_some() {
             return Ok(Ok(()));
         }
         let Some(shared) = &self.shared else { return Ok(Err(self.no_room(self.earliest(key), now))) };

@@ -230,3 +230,17 @@ fn as_many_keys_as_were_promised_find_a_place() {
         }
     }
 }
+
+#[test]
+fn a_peek_by_a_clock_that_is_behind_tells_what_those_who_share_are_answered() {
+    let quota = Quota::per_second(1).burst(1);
+    let table = Keyed::<u64>::token_bucket(quota).max_keys(1).when_full(WhenFull::Share).build().unwrap();
+    // A table for one key has two pairs of lines.
+    (0..16).for_each(|key| table.try_acquire_at(&key, 0).unwrap());
+    table.try_acquire_at(&1_000, 0).unwrap();
+    (16..32).for_each(|key| table.try_acquire_at(&key, 10 * SECOND).unwrap());
+    // A newcomer is judged at a second, when others lost their places; what is shared is judged now.
+    let told = table.peek_at(&2_000, 1, SECOND / 2);
+    assert_eq!(told.unwrap_err().retry_after(), Some(SECOND / 2));
+    assert_eq!(table.try_acquire_at(&2_000, SECOND / 2), told);
+}
