@@ -40,6 +40,8 @@ pub(crate) enum Flaw {
     WalkTakesNoLocks,
     /// The walk writes a word over one that it has not seen.
     WalksByStore,
+    /// The word of the next version can be that of an old one with the same number.
+    WalkKeepsGeneration,
     /// A refusal does not look whether the word is still the word.
     RefusesWithoutLookingAgain,
     /// Neither does a look.
@@ -355,10 +357,11 @@ impl Broken {
         for slot in self.slots.iter().flatten().chain(&self.shared) {
             loop {
                 let word = slot.load();
-                if !word.is_key() || word.version() == current {
+                if !word.is_key() {
                     break;
                 }
                 let next = word.with(current, self.owed(word, current));
+                let next = if self.is(Flaw::WalkKeepsGeneration) { next } else { next.turned() };
                 if self.is(Flaw::WalksByStore) {
                     slot.word.store(next.0, SeqCst);
                     break;

@@ -327,10 +327,9 @@ impl<A: FieldLaw + Queued> Table<A> {
         for slot in self.slots() {
             loop {
                 let word = slot.load();
-                if !word.is_key() || word.version() == current {
-                    break;
-                }
-                if slot.exchange(word, word.with_key(current, self.versions.field(word, current))).is_ok() {
+                if !word.is_key()
+                    || slot.exchange(word, word.walked(current, self.versions.field(word, current))).is_ok()
+                {
                     break;
                 }
             }

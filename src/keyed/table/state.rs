@@ -27,9 +27,9 @@ const WAITED: u64 = 2;
 /// - `version`: the quota under which the word was written. 0 is none: the field then says what the slot is instead of the
 ///   state of a key, which is *empty*, *marked* (being taken over) or *waited* (the state is in a queue).
 /// - `generation`: turned by each take-over, so that a call that has read the word of the slot's last owner can't write to its
-///   new one, whatever was given back meanwhile. What remains possible: a thread that sleeps between its load and its exchange
-///   through two take-overs (or a multiple), with permits given back between them, and finds the very same word, charges one
-///   request to another key.
+///   new one, whatever was given back meanwhile; and by each walk, so that a word of an old version is not taken for one of the
+///   version that has its number next. What remains possible: a thread that sleeps between its load and its exchange through two
+///   of these (or a multiple), and finds the very same word, charges one request to another key or by an old quota.
 /// - `field`: what the law counts, as in the [`Word`](crate::word::Word) of a limiter. 0 is a key never seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(u64);
@@ -81,6 +81,11 @@ impl State {
         Self((version as u64) << VERSION_SHIFT | self.0 & GENERATION | field & FIELD)
     }
 
+    /// The same slot with the state of its key under `version`, as a walk leaves it; both fit.
+    pub(super) fn walked(self, version: usize, field: u64) -> Self {
+        Self(self.with_key(version, field).0 ^ GENERATION)
+    }
+
     /// The same slot, about to be another key's.
     pub(super) const fn marked(self) -> Self {
         Self((self.0 & GENERATION) ^ GENERATION | MARK)
@@ -112,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn a_take_over_turns_the_generation_and_nothing_else_does() {
+    fn a_take_over_and_a_walk_turn_the_generation_and_nothing_else_does() {
         let slot = State::first().with_key(3, 77);
-        for turned in [slot.marked(), slot.marked().with_key(3, 77), slot.marked().waited()] {
+        for turned in [slot.marked(), slot.marked().with_key(3, 77), slot.marked().waited(), slot.walked(3, 77)] {
             assert_ne!(turned.0 & GENERATION, slot.0 & GENERATION);
         }
         assert_eq!(slot.marked().with_key(1, 0).marked().with_key(3, 77), slot);

@@ -23,9 +23,9 @@ const SETS: usize = VERSIONS + 1;
 ///
 /// Whoever decides loads the word first and the current version after it. If the exchange succeeds, nobody has changed the word
 /// since, so the decision counts as made when the current version was read. (The other way round, the word could be of a later
-/// version than the one that was read before.) A set is rewritten only after the table was walked, which changes each word that
-/// names an old version. What remains possible: a thread that sleeps between its loads and its exchange through exactly 15 changes
-/// (or a multiple), and finds the very same word, charges one request by the quota that it read before.
+/// version than the one that was read before.) A set is rewritten only after the table was walked, which changes every word: to
+/// the current version, and to the other generation, since the next version may have the number of the one that the word named
+/// before. What remains possible is said at [`State`].
 ///
 /// # Ordering
 ///

@@ -65,9 +65,21 @@ fn a_look_meets_a_walk() {
     beside_a_look().check();
 }
 
+/// Under the version that has the number of the first, the key owes as much as it did under that.
+fn before_the_same_debt() -> Program {
+    let before = old(&[take(ANN, 0)], 14);
+    let threads: [&[_]; 2] = [&[quota(Law::new(10, 1), 0), take(ANN, 0)], &[take(ANN, 0)]];
+    Program::new(LAW, &before, threads, &[look(ANN, 6)])
+}
+
+#[test]
+fn a_charge_by_an_old_quota_meets_no_word_of_its_number() {
+    before_the_same_debt().check();
+}
+
 #[test]
 fn without_a_flaw_nothing_is_found() {
-    for program in [beside_charges, beside_a_first_sight, beside_a_take_over, beside_a_look] {
+    for program in [beside_charges, beside_a_first_sight, beside_a_take_over, beside_a_look, before_the_same_debt] {
         program().check_broken(Flaw::Nothing);
     }
 }
@@ -82,6 +94,12 @@ fn a_version_that_is_written_over_without_a_walk() {
 #[should_panic(expected = "no order explains")]
 fn a_walk_that_is_a_load_and_a_store() {
     beside_charges().check_broken(Flaw::WalksByStore);
+}
+
+#[test]
+#[should_panic(expected = "no order explains")]
+fn a_walk_that_leaves_words_as_they_were() {
+    before_the_same_debt().check_broken(Flaw::WalkKeepsGeneration);
 }
 
 #[test]
