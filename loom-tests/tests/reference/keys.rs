@@ -1,9 +1,10 @@
 //! A table of buckets by key, one call after the other.
 //!
-//! Where a newcomer goes is up to the table: each place where it may go is tried. It begins with what those owe who share a state. Its coming is two steps: the last owner of the slot
-//! goes, and it is there. The horizon may rise before, and in vain. A change of the quota touches no key, so a call that is under way
-//! may be judged by the quota before, as long as its key was not written by a newer one: by one quota, and by none that is older
-//! than what its thread has seen.
+//! Where a newcomer goes is up to the table: each place where it may go is tried. It begins with what those owe who share a state.
+//! Its coming is several steps: it sees a slot that it could take, the horizon rises to where that is at rest, and maybe in vain, the
+//! last owner of a slot goes, and it is there. Or it sees that there is none, and takes of what is shared. What it saw may be old by
+//! then. A change of the quota touches no key, so a call that is under way may be judged by the quota before, as long as its key was
+//! not written by a newer one: by one quota, and by none that is older than what its thread has seen.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -187,8 +188,10 @@ enum Next {
     Done(Outcome, Keys),
     /// It has a slot of a group for a newcomer, whose last owner is gone.
     Marked(usize, State, Keys),
-    /// It has raised the horizon for a slot, and may not get that.
-    Raised(Keys),
+    /// It has seen a slot that it could take from then on, and is about to raise the horizon for it. It may not get that slot.
+    Saw(u64),
+    /// It has found no slot, and is about to ask of what is shared.
+    Full,
 }
 
 /// What is in a slot.
@@ -275,7 +278,7 @@ impl Keys {
             Op::Try { n: 0, .. } => told(Outcome::Granted),
             Op::Try { n, now } => match law.admit(owed, n, at(now)) {
                 (Outcome::Granted, owed) if known.is_none() => {
-                    let by = |other| self.place(other, key, State { version, owed }, n, now, at(now));
+                    let by = |other| self.place(other, key, State { version, owed }, now, at(now));
                     (version..=self.current()).flat_map(by).collect()
                 }
                 (Outcome::Granted, owed) => written(Outcome::Granted, owed),
@@ -286,7 +289,7 @@ impl Keys {
     }
 
     /// A newcomer marks a slot that may be taken, or there is none.
-    fn place(&self, version: usize, key: Key, newcomer: State, n: u64, now: u64, at: u64) -> Vec<Next> {
+    fn place(&self, version: usize, key: Key, newcomer: State, now: u64, at: u64) -> Vec<Next> {
         let slots = groups(key).into_iter().flat_map(|group| self.slots[group].iter().map(move |slot| (group, *slot)));
         let rest = |(group, slot)| match slot {
             Slot::Empty => Some((group, slot, 0)),
@@ -301,25 +304,33 @@ impl Keys {
                 let mut raised = self.clone();
                 raised.horizon = raised.horizon.max(rest);
                 let marked = Next::Marked(group, newcomer, raised.with(group, slot, Slot::Marked));
-                std::iter::once(marked).chain((raised.horizon > self.horizon).then_some(Next::Raised(raised)))
+                std::iter::once(marked).chain((rest > self.horizon).then_some(Next::Saw(rest)))
             })
             .collect();
         if !marked.is_empty() {
             return marked;
         }
-        if let Some(shared) = self.shared {
-            let version = version.max(shared.version);
-            let (outcome, owed) = self.versions[version].admit(self.carried(shared, version), n, now);
-            let mut after = self.clone();
-            if outcome == Outcome::Granted {
-                after.shared = Some(State { version, owed });
-            }
-            return vec![Next::Done(outcome, after)];
+        if self.shared.is_some() {
+            return vec![Next::Full];
         }
         let earliest = rests.into_iter().map(|(_, _, rest)| rest).min();
         let retry_after = earliest.map(|rest| nanos(i128::from(rest) - i128::from(now)));
         let refused = Refused::NoRoom { max_keys: MAX_KEYS, retry_after };
         vec![Next::Done(Outcome::Refused(refused), self.clone())]
+    }
+
+    /// What may become now of a call that has found no slot, where those who have none share a state.
+    fn share(&self, op: Op, version: usize) -> Vec<(Outcome, Self)> {
+        let (Some(shared), Op::Try { n, now }) = (self.shared, op) else { panic!("{op:?} does not share") };
+        let by = |version: usize| {
+            let (outcome, owed) = self.versions[version].admit(self.carried(shared, version), n, now);
+            let mut after = self.clone();
+            if outcome == Outcome::Granted {
+                after.shared = Some(State { version, owed });
+            }
+            (outcome, after)
+        };
+        (version.max(shared.version)..=self.current()).map(by).collect()
     }
 }
 
@@ -329,15 +340,18 @@ fn after(state: Keys, calls: &[(Call, Outcome)]) -> Vec<Keys> {
         let mut next: Vec<Keys> = Vec::new();
         for state in states {
             for step in state.next(*call, state.current(), state.begin()) {
-                let after = match step {
-                    Next::Done(told, after) if told == *outcome => after,
-                    Next::Marked(group, newcomer, after) if *outcome == Outcome::Granted => {
-                        after.settle(group, call.key, newcomer)
+                let ends = match step {
+                    Next::Done(told, after) => vec![(told, after)],
+                    Next::Marked(group, newcomer, after) => {
+                        vec![(Outcome::Granted, after.settle(group, call.key, newcomer))]
                     }
-                    _ => continue,
+                    Next::Full => state.share(call.op, state.current()),
+                    Next::Saw(_) => Vec::new(),
                 };
-                if !next.contains(&after) {
-                    next.push(after);
+                for (told, after) in ends {
+                    if told == *outcome && !next.contains(&after) {
+                        next.push(after);
+                    }
                 }
             }
         }
@@ -368,6 +382,10 @@ enum Way {
     Ahead,
     /// Its key has no slot.
     Begun(Begun),
+    /// And it has seen one that it could take from that instant on.
+    Saw(Begun, u64),
+    /// And there is none for it.
+    Full,
     /// It has marked a slot of that group, and is about to write this.
     Marked(usize, State),
 }
@@ -411,8 +429,17 @@ impl Search<'_> {
         let begun = match way {
             Way::Ahead => state.begin(),
             // Nobody else has placed that key meanwhile.
-            Way::Begun(_) | Way::Marked(..) if is_known => return false,
+            Way::Begun(_) | Way::Saw(..) | Way::Full | Way::Marked(..) if is_known => return false,
             Way::Begun(begun) => begun,
+            Way::Saw(begun, rest) => {
+                let mut raised = state.clone();
+                raised.horizon = raised.horizon.max(rest);
+                return then(&raised, calls, Way::Begun(begun), version);
+            }
+            Way::Full => {
+                let mut ends = state.share(call.op, version).into_iter();
+                return ends.any(|(told, after)| is(told, *outcome) && then(&after, rest, Way::Ahead, version));
+            }
             Way::Marked(group, newcomer) => {
                 return then(&state.settle(group, call.key, newcomer), rest, Way::Ahead, version);
             }
@@ -426,7 +453,8 @@ impl Search<'_> {
                 Next::Marked(group, newcomer, after) => {
                     *outcome == Outcome::Granted && then(&after, calls, Way::Marked(group, newcomer), version)
                 }
-                Next::Raised(after) => then(&after, calls, Way::Begun(begun), version),
+                Next::Saw(rest) => then(state, calls, Way::Saw(begun, rest), version),
+                Next::Full => then(state, calls, Way::Full, version),
             })
         });
         let may_see_more = matches!(call.op, Op::Try { .. }) && matches!(way, Way::Ahead) && !is_known;
