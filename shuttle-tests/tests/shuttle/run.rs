@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use shuttle::rand::Rng;
 use shuttle::rand::rngs::ThreadRng;
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner};
 
 use crate::reference::order::Seen;
 use crate::reference::real::Subject;
@@ -15,14 +17,17 @@ pub(crate) fn iterations(default: usize) -> usize {
     std::env::var("ITERS").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
+/// Every run tries the same schedules, unless `SHUTTLE_RANDOM_SEED` says another seed.
+const SEED: u64 = 1;
+
 /// Runs `f` under random schedules, and under those of PCT with three changes of priority. Shuttle prints the schedule of a
 /// failure.
 pub(crate) fn check(default: usize, f: impl Fn() + Send + Sync + 'static) {
     let (f, count) = (Arc::new(f), iterations(default));
     let random = Arc::clone(&f);
     report(|| {
-        shuttle::check_random(move || random(), count);
-        shuttle::check_pct(move || f(), count, 3);
+        Runner::new(RandomScheduler::new_from_seed(SEED, count), Config::default()).run(move || random());
+        Runner::new(PctScheduler::new_from_seed(SEED, 3, count), Config::default()).run(move || f());
         eprintln!("{count} schedules of each kind");
     });
 }
