@@ -193,7 +193,7 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Q: Hash + ?Sized,
         A: LookUp<K, Q>,
     {
-        self.try_acquire_n_at(key, 1, self.clock.now())
+        self.try_acquire_n(key, 1)
     }
 
     /// Takes `n` permits of a key at once, or none.
@@ -218,7 +218,7 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Q: Hash + ?Sized,
         A: LookUp<K, Q>,
     {
-        self.try_acquire_n_at(key, n, self.clock.now())
+        self.store.try_acquire(self.asked(key), n, || self.clock.now())
     }
 
     /// [`try_acquire`](Self::try_acquire) at a given time.
@@ -257,7 +257,7 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Q: Hash + ?Sized,
         A: LookUp<K, Q>,
     {
-        self.store.try_acquire(self.asked(key), n, now.into())
+        self.store.try_acquire(self.asked(key), n, || now.into())
     }
 
     /// Gives `n` permits of a key back whose work did not happen, at most those that still count. See
