@@ -105,7 +105,7 @@ use crate::time::Nanos;
 /// - Waits are by the table's own clock. A [`ManualClock`](crate::ManualClock) wakes those who are due. For any other clock they
 ///   use tokio's timer inside a runtime that has one, else the [timer thread](crate::Timer), for as long as there is to wait, and then
 ///   look again. Give it a `TokioClock` to follow a paused runtime.
-/// - While somebody waits on a key its state is in a queue, of about a kilobyte and 144 bytes for each who waits, and calls on that
+/// - While somebody waits on a key its state is in a queue, of about a kilobyte and 128 bytes for each who waits, and calls on that
 ///   key take a short lock. Afterwards the key is as it was. It keeps its place in the table meanwhile.
 /// - Newcomers who share one budget ([`WhenFull::Share`]) wait in one line.
 /// - Only tasks wait by key, there is no `acquire_blocking`: a thread asks, and sleeps for [`Refused::retry_after`]. The wait ends

@@ -1,5 +1,6 @@
 //! The line of those who wait: a first-in first-out list in a slab, with removal from anywhere in constant time.
 
+use std::num::NonZeroUsize;
 use std::task::Waker;
 
 use slab::Slab;
@@ -11,7 +12,18 @@ use crate::time::Nanos;
 
 /// The name of a place in line, until it is given up with [`Line::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key(usize);
+pub(crate) struct Key(NonZeroUsize);
+
+impl Key {
+    /// The name of a place in the slab: one more than its index, so that an `Option` of it is no larger.
+    fn of(index: usize) -> Self {
+        Self(NonZeroUsize::MIN.saturating_add(index))
+    }
+
+    fn index(self) -> usize {
+        self.0.get().wrapping_sub(1)
+    }
+}
 
 /// What has become of a request.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +107,7 @@ impl Line {
             previous: self.tail,
             next: None,
         };
-        let key = Key(self.entries.insert(entry));
+        let key = Key::of(self.entries.insert(entry));
         match self.tail.and_then(|tail| self.get(tail)) {
             Some(tail) => tail.next = Some(key),
             None => self.head = Some(key),
@@ -110,7 +122,7 @@ impl Line {
 
     /// The entry of a key. `None` only after its removal.
     pub(crate) fn get(&mut self, key: Key) -> Option<&mut Entry> {
-        self.entries.get_mut(key.0)
+        self.entries.get_mut(key.index())
     }
 
     /// Sets whom to wake.
@@ -122,7 +134,7 @@ impl Line {
 
     /// The head of the line.
     pub(crate) fn head(&self) -> Option<(Key, &Entry)> {
-        self.head.and_then(|key| Some((key, self.entries.get(key.0)?)))
+        self.head.and_then(|key| Some((key, self.entries.get(key.index())?)))
     }
 
     /// The permits to be granted before `entry`'s turn: exact for the first two in line, an upper bound behind places that
@@ -135,14 +147,14 @@ impl Line {
         if head.next == Some(key) {
             return u128::from(head.n);
         }
-        self.entries.get(key.0).map_or(0, |entry| entry.before.saturating_sub(head.before))
+        self.entries.get(key.index()).map_or(0, |entry| entry.before.saturating_sub(head.before))
     }
 
     /// Notes that `caller` had the head `absent` granted long after its slot, or stood in for it as the driver. One who waits on
     /// becomes the driver, if there is none.
     pub(crate) fn note_absent(&mut self, caller: Key, absent: Key) {
-        let waits = self.entries.get(caller.0).is_some_and(|entry| matches!(entry.state, State::Waiting));
-        let Some(before) = self.entries.get(absent.0).map(|entry| entry.before) else { return };
+        let waits = self.entries.get(caller.index()).is_some_and(|entry| matches!(entry.state, State::Waiting));
+        let Some(before) = self.entries.get(absent.index()).map(|entry| entry.before) else { return };
         if waits && self.driver.is_none_or(|(driver, _)| driver == caller) {
             self.driver = Some((caller, Absent { key: absent, before }));
         }
@@ -152,7 +164,7 @@ impl Line {
     /// come for its permit since, so the next may be absent as well. One such waiter serves all, at one poll a slot.
     pub(crate) fn is_driver(&mut self, key: Key) -> bool {
         let Some((_, absent)) = self.driver.filter(|(driver, _)| *driver == key) else { return false };
-        let still = self.entries.get(absent.key.0).is_some_and(|entry| entry.before == absent.before);
+        let still = self.entries.get(absent.key.index()).is_some_and(|entry| entry.before == absent.before);
         if !still {
             self.driver = None;
         }
@@ -205,7 +217,7 @@ impl Line {
     /// Frees a place, in line or not.
     pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
         self.unlink(key);
-        self.entries.try_remove(key.0)
+        self.entries.try_remove(key.index())
     }
 
     /// Takes an entry out of the list if it is in it.

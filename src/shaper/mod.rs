@@ -119,7 +119,7 @@ use queue::{Grant, Queue};
 /// a slab that is reused; a refusal by `try_acquire` takes no lock unless someone in line may be due. Changes of the quota
 /// and pauses look at everybody in line.
 ///
-/// On a 64-bit machine a place takes 144 bytes, and 48 more for the alarm with the timer thread or on a manual clock. Both come
+/// On a 64-bit machine a place takes 128 bytes, and 48 more for the alarm with the timer thread or on a manual clock. Both come
 /// from memory that doubles when it is full and is used again, so that nothing is allocated while no more wait than ever
 /// before. The future itself is part of the caller's task: 240 bytes, or 104 without the feature `tokio`.
 pub struct Shaper<A = Gcra> {
