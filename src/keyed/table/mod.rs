@@ -364,11 +364,15 @@ impl<A: FieldLaw + Queued> Table<A> {
     #[inline(never)]
     fn find_elsewhere(&self, fingerprint: u64, key: Spread) -> Found<'_> {
         let Some([home, next_door]) = self.places.home(key) else { return Found::Nowhere };
+        // A slot that was used is never empty again. So if so many are, there was always room enough, and nobody had to go further.
+        let at_home = home.empty();
+        if at_home >= ENOUGH {
+            return Found::Nowhere;
+        }
         if let Some(found) = next_door.find_rarely(fingerprint) {
             return found;
         }
-        // A slot that was used is never empty again. So there was always room enough at home, and nobody had to go far.
-        if home.empty().saturating_add(next_door.empty()) >= ENOUGH {
+        if at_home.saturating_add(next_door.empty()) >= ENOUGH {
             return Found::Nowhere;
         }
         let [far, spare] = [self.places.far(key), self.places.spare(key)];
