@@ -107,7 +107,7 @@ use crate::time::Nanos;
 ///   look again. Give it a `TokioClock` to follow a paused runtime.
 /// - While somebody waits on a key its state is in a queue, of about a kilobyte and 128 bytes for each who waits, and calls on that
 ///   key take a short lock. Afterwards the key is as it was. It keeps its place in the table meanwhile.
-/// - Newcomers who share one budget ([`WhenFull::Share`]) wait in one line.
+/// - Newcomers who share one budget ([`WhenFull::Share`]) wait in one line. As soon as there are places again, others wait in those.
 /// - Only tasks wait by key, there is no `acquire_blocking`: a thread asks, and sleeps for [`Refused::retry_after`]. The wait ends
 ///   with `()`, there is no permit to hold.
 ///

@@ -418,3 +418,33 @@ fn who_shared_a_place_waits_for_what_is_left_though_there_is_room_by_then() {
     waits!(1, Keyed::<u64>::sliding_log(quota));
     waits!(1, Keyed::<u64>::token_bucket(quota).quota_for(move |_| quota));
 }
+
+#[test]
+fn newcomers_wait_in_places_of_their_own_though_others_wait_for_what_is_shared() {
+    let (quota, clock) = (Quota::per_second(1).burst(1), ManualClock::new());
+    macro_rules! waits {
+        ($places:expr, $builder:expr) => {
+            let table = $builder.max_keys($places).when_full(WhenFull::Share).clock(clock.clone()).build().unwrap();
+            let taken = (0..1_000).filter(|key| table.try_acquire(key).is_ok()).count();
+            let mut line = [1_000, 1_001].map(|key| Task::in_line(table.acquire(&key)));
+            assert_eq!((table.waiting(&1_000), table.waiting(&1_002)), (2, 2));
+            clock.advance(SECOND);
+            assert!(line[0].poll().is_ready());
+            assert_eq!((table.len(), table.waiting(&1_001), table.waiting(&1_002)), (0, 0, 0));
+            // The places are free. What is shared has just been taken, so those who may have taken it wait for a second.
+            let mut newcomers = [2_000, 2_001, 2_002].map(|key| {
+                let refused = Refused::TooSoon { asked: 1, remaining: 0, retry_after: SECOND };
+                assert_eq!((table.peek(&key, 1), table.try_acquire(&key)), (Err(refused), Err(refused)));
+                Task::in_line(table.acquire(&key))
+            });
+            assert_eq!((table.len(), table.waiting(&2_000)), (3, 1));
+            clock.advance(SECOND);
+            assert!(newcomers.iter_mut().chain(&mut line[1..]).all(|wait| wait.poll().is_ready()), "of {taken}");
+            clock.advance(10 * SECOND);
+        };
+    }
+    waits!(3, Keyed::<u64>::token_bucket(quota));
+    waits!(3, Keyed::<u64>::fixed_window(quota));
+    waits!(3, Keyed::<u64>::sliding_log(quota));
+    waits!(3, Keyed::<u64>::token_bucket(quota).quota_for(move |_| quota));
+}

@@ -63,6 +63,7 @@ const MOST_STRIPES: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } 
 /// The states of keys under one law.
 pub struct Table<A: FieldLaw + Queued> {
     places: Places,
+    /// The last one is that of what keys without a place share, if they may. It comes after that of a key.
     stripes: Box<[Stripe<A>]>,
     versions: Versions<A>,
     /// An instant by which every key that has lost its slot was at rest.
@@ -92,7 +93,7 @@ impl<A: FieldLaw + Queued> Table<A> {
         let pairs = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
         Ok(Self {
             places: Places::new(pairs, stripes)?,
-            stripes: boxed(stripes, CachePadded::default)?,
+            stripes: boxed(stripes.saturating_add(usize::from(when_full == WhenFull::Share)), CachePadded::default)?,
             versions: Versions::new(quota),
             horizon: AtomicU64::new(0),
             shared: (when_full == WhenFull::Share).then(|| {
@@ -190,14 +191,12 @@ impl<A: FieldLaw + Queued> Table<A> {
             Found::Nowhere => {}
         }
         let at = self.no_earlier_than_horizon(now);
-        let before = match self.beginning() {
-            Ok(word) => word,
+        let (version, field) = match self.beginning(key, at) {
+            Ok(begun) => begun,
             Err(whose) => return Decision::Waited(whose),
         };
         // A set that is read under a stripe lock is not rewritten meanwhile: that needs a walk.
-        let version = self.versions.current();
         let record = self.versions.record(version);
-        let field = before.map_or(0, |word| self.versions.field(word, version));
         let usual = A::admit_in_64_bits(&record, field, at, n).map(Admission::Granted);
         let next = match usual.unwrap_or_else(|| A::admit(&record, field, at, n)) {
             Admission::Granted(next) => next,
@@ -219,13 +218,26 @@ impl<A: FieldLaw + Queued> Table<A> {
         Decision::Done(Ok(Taken { record, field, at }))
     }
 
-    /// The state with which a newcomer begins: that which keys without a place share, if there is one, since it may be he who took
-    /// of it. `None` is at rest.
-    fn beginning(&self) -> Result<Option<State>, Whose> {
-        match self.shared.as_ref().map(|shared| shared.found()) {
-            None => Ok(None),
-            Some(Found::Slot(_, word)) => Ok(Some(word)),
-            Some(Found::Waited(..) | Found::Nowhere) => Err(Whose::Shared),
+    /// The field with which a newcomer begins who is judged at `at`, and its version: that which keys without a place share, since it
+    /// may be he who took of it. Others who wait for that are ahead of him only where there is no place.
+    fn beginning(&self, key: Spread, at: Nanos) -> Result<(usize, u64), Whose> {
+        let Some(shared) = &self.shared else { return Ok((self.versions.current(), 0)) };
+        let begun = |word| {
+            let version = self.versions.current();
+            (version, self.versions.field(word, version))
+        };
+        if let Found::Slot(_, word) = shared.found() {
+            return Ok(begun(word));
+        }
+        if self.free(key, at).is_none() {
+            return Err(Whose::Shared);
+        }
+        let queues = self.queues(Whose::Shared).lock();
+        match shared.found() {
+            Found::Slot(_, word) => Ok(begun(word)),
+            Found::Waited(..) | Found::Nowhere => {
+                queues.get(Whose::Shared).and_then(|queue| self.field_of(queue).ok()).ok_or(Whose::Shared)
+            }
         }
     }
 
@@ -283,10 +295,9 @@ impl<A: FieldLaw + Queued> Table<A> {
                 Found::Waited(..) => return Err(Whose::Key(fingerprint)),
                 Found::Nowhere => {
                     let at = self.no_earlier_than_horizon(now);
-                    let before = self.beginning()?;
-                    let field = before.map_or(0, |word| self.versions.field(word, version));
-                    let answer = answer(&self.versions.record(version), field, at, false);
-                    if self.versions.current() == version {
+                    let (begun, field) = self.beginning(Spread::of(fingerprint), at)?;
+                    let answer = answer(&self.versions.record(begun), field, at, false);
+                    if begun == version && self.versions.current() == version {
                         return Ok(answer);
                     }
                 }
@@ -323,7 +334,7 @@ impl<A: FieldLaw + Queued> Table<A> {
     fn walk(&self, current: usize) {
         // With all of them nobody is between a mark and the word that follows it. A decision without a lock that is under way fails,
         // or has changed the word to this version already.
-        let _all: SmallVec<[_; MOST_STRIPES]> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
+        let _all: SmallVec<[_; MOST_STRIPES + 1]> = self.stripes.iter().map(|stripe| stripe.lock()).collect();
         for slot in self.slots() {
             loop {
                 let word = slot.load();

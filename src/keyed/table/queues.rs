@@ -2,6 +2,7 @@
 
 use super::places::Spread;
 use super::slot::Found;
+use super::vacant::Place;
 use super::{Stripe, Table};
 use crate::algorithm::field::FieldLaw;
 use crate::algorithm::gcra::FIELD_END;
@@ -14,10 +15,10 @@ use crate::time::Nanos;
 
 impl<A: FieldLaw + Queued> Table<A> {
     /// The lock of a queue.
-    fn queues(&self, whose: Whose) -> &Stripe<A> {
+    pub(super) fn queues(&self, whose: Whose) -> &Stripe<A> {
         match whose {
             Whose::Key(fingerprint) => &self.stripes[self.places.stripe(Spread::of(fingerprint))],
-            Whose::Shared => &self.stripes[0],
+            Whose::Shared => &self.stripes[self.stripes.len().saturating_sub(1)],
         }
     }
 
@@ -30,19 +31,41 @@ impl<A: FieldLaw + Queued> Table<A> {
             Whose::Shared => self.shared.as_ref().map_or(Found::Nowhere, |shared| shared.found()),
         };
         if let Found::Waited(slot, word) = found {
-            // A set that is read under a stripe lock is not rewritten meanwhile.
-            let version = self.versions.current();
-            let (next, (record, field)) = (self.versions.record(version), queue.law().state());
-            // Under the same version nothing has changed, not even what a key at rest tells to clocks that are behind.
-            let carried = if record == next { field } else { A::carried(&record, field, &next) };
-            if carried == FIELD_END {
-                return Err((version, queue.latest()));
-            }
+            let (version, field) = self.field_of(queue).map_err(|version| (version, queue.latest()))?;
             // Nobody else writes the word of a waited key, which needs this lock.
-            let _ = slot.exchange(word, word.with_key(version, carried));
+            let _ = slot.exchange(word, word.with_key(version, field));
         }
         queues.close(whose);
         Ok(())
+    }
+
+    /// The field of a state that is in a queue, under the version that is current; that version alone if it does not hold it. Under the
+    /// lock of the queue, so that no set that is read is rewritten meanwhile.
+    pub(super) fn field_of(&self, queue: &A::Queue) -> Result<(usize, u64), usize> {
+        let version = self.versions.current();
+        let (next, (record, field)) = (self.versions.record(version), queue.law().state());
+        // Under the same version nothing has changed, not even what a key at rest tells to clocks that are behind.
+        let carried = if record == next { field } else { A::carried(&record, field, &next) };
+        if carried == FIELD_END { Err(version) } else { Ok((version, carried)) }
+    }
+
+    /// Gives a newcomer a place who owes what those do who share one.
+    fn settle_debtor(&self, fingerprint: u64, now: Nanos) -> Settled {
+        let key = Spread::of(fingerprint);
+        let _stripe = self.stripes[self.places.stripe(key)].lock();
+        if !matches!(self.find(fingerprint), Found::Nowhere) {
+            return Settled::Yes;
+        }
+        let at = self.no_earlier_than_horizon(now);
+        let Ok((version, field)) = self.beginning(key, at) else { return Settled::NoRoom };
+        if A::is_at_rest(&self.versions.record(version), field, at) {
+            return if self.free(key, at).is_some() { Settled::OwesNothing } else { Settled::NoRoom };
+        }
+        match self.take_over(key, at) {
+            Place::Marked(slot, mark) => slot.settle(fingerprint, mark.with_key(version, field)),
+            Place::Nowhere(_) => return Settled::NoRoom,
+        }
+        Settled::Yes
     }
 }
 
@@ -75,17 +98,17 @@ impl<A: FieldLaw + Waitable> Wait for Table<A> {
             match self.visit_found(own, places, || self.find(key.fingerprint)) {
                 Visited::Yes(visit) => return Some(visit),
                 Visited::Changed => {}
-                Visited::Nowhere => break,
+                Visited::Nowhere => {
+                    self.shared.as_ref()?;
+                    match self.settle_debtor(key.fingerprint, now) {
+                        Settled::Yes => {}
+                        Settled::OwesNothing => return None,
+                        Settled::NoRoom => break,
+                    }
+                }
             }
         }
         let shared = self.shared.as_ref()?;
-        let at = self.no_earlier_than_horizon(now);
-        if let Found::Slot(slot, word) = shared.found() {
-            let rests = self.look_at(slot, word, |record, field| A::is_at_rest(record, field, at));
-            if rests.unwrap_or(false) && self.has_room(key.fingerprint, now) {
-                return None;
-            }
-        }
         loop {
             match self.visit_found(Whose::Shared, places, || shared.found()) {
                 Visited::Yes(visit) => return Some(visit),
@@ -99,8 +122,8 @@ impl<A: FieldLaw + Waitable> Wait for Table<A> {
         let whose = match self.find(key.fingerprint) {
             Found::Slot(..) => return 0,
             Found::Waited(..) => Whose::Key(key.fingerprint),
-            Found::Nowhere if self.shared.is_none() => return 0,
-            Found::Nowhere => Whose::Shared,
+            Found::Nowhere if self.shared.is_some() && !self.has_room(key.fingerprint, now) => Whose::Shared,
+            Found::Nowhere => return 0,
         };
         self.join(whose, None, now).map_or(0, |queue| queue.waiting(now))
     }
@@ -123,6 +146,14 @@ impl<A: FieldLaw + Queued> Home for Table<A> {
             queues = self.queues(whose).lock();
         }
     }
+}
+
+/// What came of the wish for a place with a debt.
+enum Settled {
+    Yes,
+    /// There is no debt.
+    OwesNothing,
+    NoRoom,
 }
 
 /// What came of the wish to use a queue.

@@ -65,7 +65,7 @@ impl<A: FieldLaw + Queued> Table<A> {
 
     /// Whether a newcomer would find a slot.
     pub(super) fn has_room(&self, fingerprint: u64, now: Nanos) -> bool {
-        self.free(Spread::of(fingerprint), now).is_some()
+        self.free(Spread::of(fingerprint), self.no_earlier_than_horizon(now)).is_some()
     }
 }
 
