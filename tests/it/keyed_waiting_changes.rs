@@ -299,3 +299,26 @@ fn a_time_limit_is_counted_from_the_first_poll() {
     assert!(waits.wakes() > 0);
     assert!(matches!(waits.refusal(), Refused::DeadlineTooSoon { wait } if wait > SECOND));
 }
+
+#[test]
+fn a_clock_set_back_beyond_what_the_unit_of_a_quota_tells_stops_nobody() {
+    // 128ths of a nanosecond, which tell of 52 days.
+    let fine = |burst| quota(128, 1_001 * NANOSECOND, burst);
+    for changed_beside in [false, true] {
+        let clock = ManualClock::at(2 * YEAR);
+        let table = Keyed::<u64>::token_bucket(Quota::per_second(1).burst(1)).clock(clock.clone()).build().unwrap();
+        table.try_acquire(&1).unwrap();
+        clock.set(SECOND);
+        table.set_quota(fine(1)).unwrap();
+        let mut waits = Task::in_line(table.acquire(&1));
+        if changed_beside {
+            table.set_quota(fine(2)).unwrap();
+            assert!(waits.waits());
+        }
+        drop(waits);
+        assert_eq!((table.available(&1), table.len()), (0, 1));
+        table.try_acquire(&2).unwrap();
+        clock.set(3 * YEAR);
+        table.try_acquire(&1).unwrap();
+    }
+}

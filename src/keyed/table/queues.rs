@@ -23,15 +23,19 @@ impl<A: FieldLaw + Queued> Table<A> {
     }
 
     /// Moves the state of a queue that nobody uses back into its slot. If it does not fit the version that is current, says which that
-    /// is, and the instant to which the origin must move.
-    fn retire(&self, whose: Whose, queues: &mut Queues<A::Queue>) -> Result<(), (usize, Nanos)> {
+    /// is, and the instant to which the origin must move, unless that `has_moved`: then a clock that was set back since has told it,
+    /// and it is cut, as that of a key in a slot is.
+    fn retire(&self, whose: Whose, queues: &mut Queues<A::Queue>, has_moved: bool) -> Result<(), (usize, Nanos)> {
         let Some(queue) = queues.unused(whose) else { return Ok(()) };
         let found = match whose {
             Whose::Key(fingerprint) => self.find(fingerprint),
             Whose::Shared => self.shared.as_ref().map_or(Found::Nowhere, |shared| shared.found()),
         };
         if let Found::Waited(slot, word) = found {
-            let (version, field) = self.field_of(queue).map_err(|version| (version, queue.latest()))?;
+            let (version, field) = match self.field_of(queue) {
+                Err((version, _)) if !has_moved => return Err((version, queue.latest())),
+                Ok(field) | Err(field) => field,
+            };
             // Nobody else writes the word of a waited key, which needs this lock.
             let _ = slot.exchange(word, word.with_key(version, field));
         }
@@ -39,14 +43,19 @@ impl<A: FieldLaw + Queued> Table<A> {
         Ok(())
     }
 
-    /// The field of a state that is in a queue, under the version that is current; that version alone if it does not hold it. Under the
-    /// lock of the queue, so that no set that is read is rewritten meanwhile.
-    pub(super) fn field_of(&self, queue: &A::Queue) -> Result<(usize, u64), usize> {
+    /// The version that is current, and the field of a state that is in a queue under it; an error if that is cut, since it does not
+    /// fit. Under the lock of the queue, so that no set that is read is rewritten meanwhile.
+    pub(super) fn field_of(&self, queue: &A::Queue) -> Result<(usize, u64), (usize, u64)> {
         let version = self.versions.current();
         let (next, (record, field)) = (self.versions.record(version), queue.law().state());
         // Under the same version nothing has changed, not even what a key at rest tells to clocks that are behind.
-        let carried = if record == next { field } else { A::carried(&record, field, &next) };
-        if carried == FIELD_END { Err(version) } else { Ok((version, carried)) }
+        if record == next {
+            return Ok((version, field));
+        }
+        match A::carried(&record, field, &next) {
+            FIELD_END => Err((version, FIELD_END)),
+            carried => Ok((version, carried)),
+        }
     }
 
     /// Gives a newcomer a place who owes what those do who share one.
@@ -139,11 +148,11 @@ impl<A: FieldLaw + Queued> Home for Table<A> {
     fn leave(&self, whose: Whose) {
         let mut queues = self.queues(whose).lock();
         queues.leave(whose);
-        while let Err((version, at)) = self.retire(whose, &mut queues) {
+        if let Err((version, at)) = self.retire(whose, &mut queues, false) {
             // With no lock held, since the walk takes them all.
             drop(queues);
             self.versions.move_origin(version, at, |current| self.walk(current));
-            queues = self.queues(whose).lock();
+            let _fits = self.retire(whose, &mut self.queues(whose).lock(), true);
         }
     }
 }
