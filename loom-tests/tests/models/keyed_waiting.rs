@@ -232,3 +232,33 @@ model! {
         assert_eq!(left!(table), 1);
     })
 }
+
+/// The last one who waits for what is shared gives up while a newcomer takes a place of his own with what that owes.
+#[test]
+fn a_newcomer_takes_a_place_as_what_is_shared_leaves_its_queue() {
+    model(|| {
+        let clock = ManualClock::new();
+        let builder = Keyed::<u64>::token_bucket(quota(10, 1)).max_keys(1).when_full(WhenFull::Share);
+        let table = Arc::new(builder.hasher(Hasher::default()).clock(clock.clone()).build().unwrap());
+        (0..4).for_each(|key| table.try_acquire(&key).unwrap());
+        clock.set(5_u64);
+        let memory = table.memory();
+        table.try_acquire(&10).unwrap();
+        let mut shares = {
+            let table = Arc::clone(&table);
+            Box::pin(async move { table.acquire(&11).await })
+        };
+        assert_eq!(poll(&mut shares), None);
+        clock.set(10_u64);
+        assert_eq!(table.len(), 0);
+        let gives_up = thread::spawn(move || drop(shares));
+        let mut wait = Box::pin(table.acquire(&20));
+        assert_eq!(poll(&mut wait), None);
+        assert!(table.try_acquire(&20).is_err());
+        gives_up.join().unwrap();
+        assert_eq!((table.waiting(&20), table.len()), (1, 1));
+        clock.set(15_u64);
+        assert_eq!(poll(&mut wait), Some(Ok(())));
+        assert_eq!((table.waiting(&20), table.available(&20), table.memory()), (0, 0, memory));
+    });
+}
