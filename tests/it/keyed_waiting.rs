@@ -448,3 +448,24 @@ fn newcomers_wait_in_places_of_their_own_though_others_wait_for_what_is_shared()
     waits!(3, Keyed::<u64>::sliding_log(quota));
     waits!(3, Keyed::<u64>::token_bucket(quota).quota_for(move |_| quota));
 }
+
+#[test]
+fn who_would_share_sees_nothing_left_while_others_wait_for_it() {
+    let (quota, clock) = (Quota::per_second(2), ManualClock::new());
+    macro_rules! sees {
+        ($builder:expr) => {
+            let table = $builder.max_keys(0).when_full(WhenFull::Share).clock(clock.clone()).build().unwrap();
+            table.try_acquire(&1).unwrap();
+            let _waits = Task::in_line(table.acquire_n(&2, 2));
+            let refused = table.try_acquire(&3).unwrap_err();
+            let seen = table.snapshot(&3);
+            assert_eq!((seen.remaining, seen.retry_after), (0, refused.retry_after()));
+            assert_eq!(table.peek(&3, 1), Err(refused));
+            clock.advance(10 * SECOND);
+        };
+    }
+    sees!(Keyed::<u64>::token_bucket(quota));
+    sees!(Keyed::<u64>::fixed_window(quota));
+    sees!(Keyed::<u64>::sliding_log(quota));
+    sees!(Keyed::<u64>::token_bucket(quota).quota_for(move |_| None::<Quota>));
+}

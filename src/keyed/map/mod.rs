@@ -339,6 +339,11 @@ impl<A: Algorithm + Queued> Map<A> {
         })
     }
 
+    /// Whether somebody waits for what newcomers share.
+    fn is_shared_in_queue(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| matches!(shared.shard.read().get(&SHARED), Some(Err(InQueue))))
+    }
+
     /// The law that newcomers share if it is in debt, under `quota`, and the time at which a key is judged that is given a law of its own:
     /// it may have been one of those who shared, so it begins with what they owe.
     fn debt_of_shared(&self, quota: &Quota, now: Nanos) -> (Option<A>, Nanos) {
@@ -393,15 +398,18 @@ impl<A: Algorithm + Queued> Map<A> {
         }
     }
 
-    /// What is there of a key that has no law.
-    fn unknown(&self, key: Asked, quota: Quota, now: Nanos) -> Snapshot {
+    /// What is there of a key that has no law, unless it would share one that is in a queue.
+    fn unknown(&self, key: Asked, quota: Quota, now: Nanos) -> Result<Snapshot, Whose> {
         let limit = A::largest(&quota);
         let zero = Some(Duration::ZERO);
         let at_rest = Snapshot { limit, remaining: limit, retry_after: zero.filter(|_| limit > 0), reset_after: zero };
         if limit == 0 || quota.is_unlimited() {
-            return at_rest;
+            return Ok(at_rest);
         }
-        self.newcomer(key, &quota, now, A::snapshot).unwrap_or(at_rest)
+        if self.is_shared_in_queue() && self.room(now).is_err() {
+            return Err(Whose::Shared);
+        }
+        Ok(self.newcomer(key, &quota, now, A::snapshot).unwrap_or(at_rest))
     }
 
     /// Changes the quota of all laws that are not in queues, and lets the caller use those queues.
@@ -471,9 +479,9 @@ impl<A: Algorithm + Queued> Store for Map<A> {
     }
 
     fn snapshot(&self, key: Asked, now: Nanos) -> Snapshot {
-        let look = || {
-            let known = self.look(key, now, |law| law.snapshot(now))?;
-            Ok(known.unwrap_or_else(|quota| self.unknown(key, quota, now)))
+        let look = || match self.look(key, now, |law| law.snapshot(now))? {
+            Ok(known) => Ok(known),
+            Err(quota) => self.unknown(key, quota, now),
         };
         self.ask(key.quota, now, look, |queue| queue.snapshot(now))
     }
