@@ -64,7 +64,8 @@ use crate::time::Nanos;
 ///
 /// A key that has lost its place while it was at rest is judged no earlier than the instant at which that was so, and a new quota
 /// counts for all keys from one instant on. So a thread whose clock is behind gets nothing twice; if the clock goes back by a
-/// year, waits may be a year longer for every key.
+/// year, waits may be a year longer for every key. (What a key owes to a clock further ahead than the unit of the quota can tell, 52
+/// days for the finest and 18 years for whole nanoseconds, is cut to that when the quota changes.)
 ///
 /// # Fingerprints
 ///
