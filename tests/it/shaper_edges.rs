@@ -296,6 +296,18 @@ fn at_the_last_instant_a_wait_without_a_limit_goes_on() {
     assert!(waiter.leaves());
 }
 
+#[test]
+fn at_the_last_instant_a_wait_with_a_limit_is_refused() {
+    let (clock, shaper) = by_hand(Quota::per_second(1));
+    clock.set(Nanos::MAX);
+    assert!(shaper.try_acquire().is_ok());
+    for limit in [Duration::ZERO, SECOND, Duration::MAX] {
+        let refused = Task::new(shaper.acquire_within(limit)).refusal();
+        assert_eq!(refused, Refused::DeadlineTooSoon { wait: SECOND }, "{limit:?}");
+    }
+    assert_eq!(shaper.waiting(), 0);
+}
+
 // tokio-rs/tokio#5183.
 #[test]
 fn a_new_quota_counts_from_now_however_long_the_old_interval_was() {

@@ -317,7 +317,8 @@ impl<A: Law> Queue<A> {
                 };
                 let slot = pace.slot_behind(word, guarded.line.weight(), n);
                 let due = pace.instant(slot);
-                let never = pace.wait(slot).is_none();
+                // Behind the last instant of the clock nothing is due, and no deadline either.
+                let never = pace.wait(slot).is_none() || now == Nanos::MAX;
                 if let Some(deadline) = deadline.filter(|deadline| *deadline < due || never) {
                     return Err(too_late(pace, word, n, slot, deadline));
                 }
