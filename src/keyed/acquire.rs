@@ -244,7 +244,7 @@ impl<A: KeyedWaitable, C: Clock> Future for AcquireKey<'_, A, C> {
                 break ticket;
             }
             let now = this.clock.now();
-            match this.store.try_acquire(*this.asked, *this.n, || now) {
+            match this.store.try_acquire(*this.asked, *this.n, now) {
                 Err(Refused::TooSoon { .. } | Refused::Never { .. }) => {}
                 answer => return Poll::Ready(answer),
             }

@@ -130,9 +130,7 @@ pub trait Store {
 
 /// A store of a law that polices.
 pub trait Police: Store {
-    /// Asks for the time once it knows where the key is: a processor whose counter is read waits for what it has begun before, so
-    /// that it would begin the search only then.
-    fn try_acquire(&self, key: Asked, n: u64, now: impl FnOnce() -> Nanos) -> Result<(), Refused>;
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused>;
     fn refund(&self, key: Asked, n: u64, now: Nanos);
     fn reset(&self, key: Asked, now: Nanos);
 }

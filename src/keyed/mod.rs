@@ -219,7 +219,9 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Q: Hash + ?Sized,
         A: LookUp<K, Q>,
     {
-        self.store.try_acquire(self.asked(key), n, || self.clock.now())
+        // The hash comes first: a processor whose counter is read waits for what it has begun before, and begins nothing after.
+        let key = self.asked(key);
+        self.store.try_acquire(key, n, self.clock.now())
     }
 
     /// [`try_acquire`](Self::try_acquire) at a given time.
@@ -258,7 +260,7 @@ impl<K: ?Sized, A: KeyedPolicing, C: Clock, S: BuildHasher> Keyed<K, A, C, S> {
         Q: Hash + ?Sized,
         A: LookUp<K, Q>,
     {
-        self.store.try_acquire(self.asked(key), n, || now.into())
+        self.store.try_acquire(self.asked(key), n, now.into())
     }
 
     /// Gives `n` permits of a key back whose work did not happen, at most those that still count. See

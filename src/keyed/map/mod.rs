@@ -513,11 +513,10 @@ impl<A: Algorithm + Queued> Store for Map<A> {
 }
 
 impl<A: Waitable> Police for Map<A> {
-    fn try_acquire(&self, key: Asked, n: u64, now: impl FnOnce() -> Nanos) -> Result<(), Refused> {
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
         if n == 0 {
             return Ok(());
         }
-        let now = now();
         let law = || self.ask_law(key, n, now, |law, at| law.try_acquire(n, at));
         let queue = |queue: &Queue<A>| {
             queue.try_acquire(n, now).map(drop).map_err(|refused| self.or_no_room(refused, key, n, now))

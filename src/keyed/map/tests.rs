@@ -61,7 +61,7 @@ impl<A: Algorithm + Queued> Map<A> {
 
 impl<A: Waitable> Map<A> {
     fn admits(&self, key: Asked, n: u64, now: Nanos) -> bool {
-        self.try_acquire(key, n, || now).is_ok()
+        self.try_acquire(key, n, now).is_ok()
     }
 }
 
@@ -201,13 +201,13 @@ fn agrees_with_laws_that_are_never_evicted<A: Waitable>(quotas: &[Quota], seed: 
                 assert_eq!(map.snapshot(key, now), expected, "{what}");
             }
             // Nothing is asked for: the key is not looked at.
-            _ if n == 0 => assert_eq!(map.try_acquire(key, n, || now), Ok(()), "{what}"),
+            _ if n == 0 => assert_eq!(map.try_acquire(key, n, now), Ok(()), "{what}"),
             _ => {
                 let expected = match reference.no_room(key, n, now) {
                     Some(no_room) => Err(no_room),
                     None => reference.law(key, now).try_acquire(n, now),
                 };
-                assert_eq!(map.try_acquire(key, n, || now), expected, "{what}");
+                assert_eq!(map.try_acquire(key, n, now), expected, "{what}");
             }
         }
         assert_eq!(map.len(now), reference.len(now), "{what}");
@@ -267,8 +267,8 @@ fn what_has_come_to_rest_leaves_with_the_keys_that_come() {
 fn what_leaves_no_debt_makes_no_entry() {
     let map = Map::<SlidingLogLaw>::strict(per(5, 1_000), 10);
     let now = at(7);
-    assert_eq!(map.try_acquire(key(1), 6, || now), Err(Refused::ExceedsCapacity { asked: 6, capacity: 5 }));
-    assert_eq!(map.try_acquire(key(1), 0, || now), Ok(()));
+    assert_eq!(map.try_acquire(key(1), 6, now), Err(Refused::ExceedsCapacity { asked: 6, capacity: 5 }));
+    assert_eq!(map.try_acquire(key(1), 0, now), Ok(()));
     assert_eq!(map.peek(key(1), 5, now), Ok(()));
     assert_eq!(map.snapshot(key(1), now).remaining, 5);
     map.refund(key(1), 3, now);
@@ -284,19 +284,19 @@ fn a_refusal_for_want_of_room_tells_when_the_first_is_at_rest() {
         assert!(map.admits(key(busy), n, at(0)));
     }
     let no_room = |wait| Err(Refused::NoRoom { max_keys: 3, retry_after: Some(Duration::from_nanos(wait)) });
-    assert_eq!(map.try_acquire(key(4), 1, || at(5)), no_room(15));
+    assert_eq!(map.try_acquire(key(4), 1, at(5)), no_room(15));
     assert_eq!(map.peek(key(4), 1, at(5)), no_room(15));
     // The first is another one now.
     assert!(map.admits(key(2), 3, at(5)));
-    assert_eq!(map.try_acquire(key(4), 1, || at(29)), no_room(1));
+    assert_eq!(map.try_acquire(key(4), 1, at(29)), no_room(1));
     assert_eq!(map.peek(key(4), 1, at(30)), Ok(()));
     assert!(map.admits(key(4), 1, at(30)));
     assert_eq!(map.entries(), 3);
     // What is given back brings rest forward.
-    assert_eq!(map.try_acquire(key(5), 1, || at(31)), no_room(9));
+    assert_eq!(map.try_acquire(key(5), 1, at(31)), no_room(9));
     map.refund(key(3), 1, at(31));
     map.refund(key(2), 2, at(31));
-    assert_eq!(map.try_acquire(key(5), 1, || at(31)), Ok(()));
+    assert_eq!(map.try_acquire(key(5), 1, at(31)), Ok(()));
 }
 
 #[test]
@@ -305,11 +305,11 @@ fn a_table_where_nobody_ever_rests_says_so() {
     assert!(map.admits(key(1), 1, at(0)) && map.admits(key(2), 1, at(0)));
     let never = Err(Refused::NoRoom { max_keys: 2, retry_after: None });
     for now in [Nanos::ZERO, Nanos::MAX] {
-        assert_eq!(map.try_acquire(key(3), 1, || now), never);
+        assert_eq!(map.try_acquire(key(3), 1, now), never);
         assert_eq!(map.peek(key(3), 1, now), never);
     }
     map.reset(key(2), at(0));
-    assert_eq!(map.try_acquire(key(3), 1, || at(0)), Ok(()));
+    assert_eq!(map.try_acquire(key(3), 1, at(0)), Ok(()));
     // Nor does who comes at the end of time send them away.
     let map = Map::<Gcra>::with_shards(1, Quota::per_second(0).burst(1), 9, WhenFull::Refuse);
     (1..9).for_each(|busy| assert!(map.admits(key(busy), 1, at(0))));
@@ -389,7 +389,7 @@ fn newcomers_without_a_place_share_one_limit() {
     assert!(map.admits(key(2), 3, at(10)));
     let refused = Refused::TooSoon { asked: 3, remaining: 2, retry_after: Duration::from_nanos(100) };
     assert_eq!(map.peek(key(3), 3, at(10)), Err(refused));
-    assert_eq!(map.try_acquire(key(3), 3, || at(10)), Err(refused));
+    assert_eq!(map.try_acquire(key(3), 3, at(10)), Err(refused));
     assert!(map.admits(key(3), 2, at(10)));
     assert_eq!((map.entries(), map.len(at(10))), (1, 1));
     // A change of the quota counts for it too.
@@ -437,7 +437,7 @@ fn what_a_plan_admits_is_not_beyond_a_shared_limit_that_does_not() {
     let map = Map::<Gcra>::sharing(per(1, 10).burst(2), 1);
     assert!(map.admits(key(1), 1, at(0)));
     let no_room = Refused::NoRoom { max_keys: 1, retry_after: Some(Duration::from_nanos(10)) };
-    assert_eq!(map.try_acquire(under(2, per(1, 10).burst(9)), 9, || at(0)), Err(no_room));
+    assert_eq!(map.try_acquire(under(2, per(1, 10).burst(9)), 9, at(0)), Err(no_room));
     assert!(map.admits(under(2, per(1, 10).burst(9)), 9, at(10)));
 }
 
@@ -462,7 +462,7 @@ fn threads_that_see_a_key_first_make_one_law() {
         let admitted = thread::scope(|scope| {
             let ask = || {
                 barrier.wait();
-                map.try_acquire(key(round), 1, || at(0))
+                map.try_acquire(key(round), 1, at(0))
             };
             let threads = [(); 8].map(|()| scope.spawn(ask));
             threads.map(|thread| thread.join().unwrap())
@@ -487,7 +487,7 @@ fn places_that_are_given_up_are_given_to_all_who_come() {
                     // As many keys as there are places, each asked by all, at an instant at which all others are at rest.
                     for index in 0..keys {
                         let fingerprint = round * 1_000 + ((index + thread) % keys) as u64;
-                        let answer = map.try_acquire(key(fingerprint), 1, || at(round * 1_000));
+                        let answer = map.try_acquire(key(fingerprint), 1, at(round * 1_000));
                         assert!(!matches!(answer, Err(Refused::NoRoom { .. })), "{answer:?}");
                     }
                     barrier.wait();

@@ -446,13 +446,12 @@ impl<A: FieldLaw + Queued> Store for Table<A> {
 
 impl<A: FieldLaw + Waitable> Police for Table<A> {
     #[inline]
-    fn try_acquire(&self, key: Asked, n: u64, now: impl FnOnce() -> Nanos) -> Result<(), Refused> {
+    fn try_acquire(&self, key: Asked, n: u64, now: Nanos) -> Result<(), Refused> {
         if n == 0 {
             return Ok(());
         }
         // As `take`, whose answer is larger.
         let found = self.find(key.fingerprint);
-        let now = now();
         if let Found::Slot(slot, word) = found {
             if self.take_usually(key.fingerprint, slot, word, n, now).is_some() {
                 return Ok(());
