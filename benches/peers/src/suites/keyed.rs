@@ -32,11 +32,12 @@ pub(crate) const HIGHLIGHTS: &[Highlight] = &[
 /// Keys that are asked for in each case.
 pub(crate) const SIZES: [usize; 3] = [1_000, 1_000_000, 5_000_000];
 
-/// One permit a minute, so that each key that was asked for is busy until the end, and a burst that no run uses up.
-const LAW: Law = Law { permits: 60, period: Duration::from_secs(3_600), burst: 4_000_000 };
+/// A permit in ten seconds, so that each key that was asked for is busy until all are, and a burst that not even one key that two
+/// threads ask for uses up in a run.
+const LAW: Law = Law { permits: 360, period: Duration::from_secs(3_600), burst: 20_000_000 };
 
 /// The law of a limiter that knows windows only: the same most at once.
-const WINDOW: Law = Law { permits: 4_000_000, ..LAW };
+const WINDOW: Law = Law { permits: 20_000_000, ..LAW };
 
 pub(crate) const FLOOR: &str = "tollgate's floor (clock, one word of an array)";
 
