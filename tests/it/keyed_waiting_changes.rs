@@ -322,3 +322,25 @@ fn a_clock_set_back_beyond_what_the_unit_of_a_quota_tells_stops_nobody() {
         table.try_acquire(&1).unwrap();
     }
 }
+
+#[test]
+fn at_the_last_instant_of_a_clock_a_wait_with_a_limit_is_refused() {
+    let (quota, clock) = (Quota::per_second(1).burst(1), ManualClock::at(u64::MAX));
+    macro_rules! refuses {
+        ($builder:expr) => {
+            for (places, when_full) in [(2, WhenFull::Refuse), (0, WhenFull::Share)] {
+                let table = $builder.max_keys(places).when_full(when_full).clock(clock.clone()).build().unwrap();
+                table.try_acquire(&1).unwrap();
+                for limit in [Duration::ZERO, SECOND, Duration::MAX] {
+                    let refused = Task::new(table.acquire_within(&1, limit)).refusal();
+                    assert!(matches!(refused, Refused::DeadlineTooSoon { .. }), "{refused:?}");
+                }
+                assert_eq!(table.waiting(&1), 0);
+            }
+        };
+    }
+    refuses!(Keyed::<u64>::token_bucket(quota));
+    refuses!(Keyed::<u64>::fixed_window(quota));
+    refuses!(Keyed::<u64>::sliding_log(quota));
+    refuses!(Keyed::<u64>::token_bucket(quota).quota_for(move |_| quota));
+}

@@ -88,12 +88,15 @@ impl<A: FieldLaw + Queued> Table<A> {
         // Two slots for each key. What else a large table takes comes out of that.
         let all = max_keys.saturating_mul(2).div_ceil(Pair::SLOTS);
         let stripes = all.next_power_of_two().min(MOST_STRIPES);
-        let each = size_of::<Pair>().saturating_add(size_of::<Stripe<A>>());
-        let fixed = size_of::<Self>().saturating_add(stripes.saturating_mul(each)).div_ceil(size_of::<Pair>());
+        let locks = stripes.saturating_add(usize::from(when_full == WhenFull::Share));
+        let fixed = size_of::<Self>()
+            .saturating_add(stripes.saturating_mul(size_of::<Pair>()))
+            .saturating_add(locks.saturating_mul(size_of::<Stripe<A>>()))
+            .div_ceil(size_of::<Pair>());
         let pairs = all.saturating_sub(fixed.min(all.div_ceil(16).saturating_sub(1)));
         Ok(Self {
             places: Places::new(pairs, stripes)?,
-            stripes: boxed(stripes.saturating_add(usize::from(when_full == WhenFull::Share)), CachePadded::default)?,
+            stripes: boxed(locks, CachePadded::default)?,
             versions: Versions::new(quota),
             horizon: AtomicU64::new(0),
             shared: (when_full == WhenFull::Share).then(|| {

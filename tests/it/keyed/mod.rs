@@ -94,8 +94,12 @@ fn a_table_of_any_size_is_built_or_says_why_not() {
     let error = sized(usize::MAX).unwrap_err();
     assert_eq!(error, KeyedError::TooManyKeys { asked: usize::MAX, most: 1 << 28 });
     assert_eq!(error.to_string(), format!("{} busy keys: a table takes at most 268435456", usize::MAX));
-    let million = sized(1_000_000).unwrap();
-    assert!(million.memory() <= 32_000_000, "{}", million.memory());
+    for (keys, when_full) in
+        [100_000, 1_000_000].into_iter().flat_map(|keys| [(keys, WhenFull::Refuse), (keys, WhenFull::Share)])
+    {
+        let table = Keyed::<u64>::token_bucket(Quota::per_hour(1)).max_keys(keys).when_full(when_full).build().unwrap();
+        assert!(table.memory() <= 32 * keys, "{} for {keys}, {when_full:?}", table.memory());
+    }
 }
 
 #[test]
